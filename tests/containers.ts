@@ -1,6 +1,6 @@
 /**
- * `npm run test:containers`: tests of pairs of processes, with one process in each of two containers of this host. Needs root and
- * iproute2.
+ * `npm run test:containers`: tests of pairs of processes, with one process in each of two containers of this host; then, over
+ * `tcp` and `ethernet`, on each of two hosts. Needs root and iproute2.
  *
  *   npm run test:containers -- [FILE...]
  */
@@ -27,6 +27,9 @@ const FILES: Readonly<Record<string, RegExp>> = {
   'am/rpc/services': ALL,
 }
 
+/** What runs on two hosts. */
+const HOST_FILES = Object.entries(FILES).filter(([file]) => file.startsWith('am/'))
+
 const ends: (() => unknown)[] = []
 const without = noTwoHosts()
 if (without) {
@@ -34,14 +37,16 @@ if (without) {
 } else {
   const wanted = process.argv.slice(2)
   try {
-    const run = makeApart({ teardown: end => ends.unshift(end) })
-    for (const [file, names] of Object.entries(FILES)) {
-      if (wanted.length > 0 && !wanted.includes(file)) continue
-      const { status, stdout } = run(file, names)
-      console.log(`${status === 0 ? 'ok' : 'FAILED'}  ${file}`)
-      if (status === 0) continue
-      console.log(stdout)
-      process.exitCode = 1
+    for (const driver of [undefined, 'tcp', 'ethernet']) {
+      const run = makeApart({ teardown: end => ends.unshift(end) }, driver)
+      for (const [file, names] of driver === undefined ? Object.entries(FILES) : HOST_FILES) {
+        if (wanted.length > 0 && !wanted.includes(file)) continue
+        const { status, stdout } = run(file, names)
+        console.log(`${status === 0 ? 'ok' : 'FAILED'}  ${file}${driver === undefined ? '' : `, ${driver}`}`)
+        if (status === 0) continue
+        console.log(stdout)
+        process.exitCode = 1
+      }
     }
   } finally {
     for (const end of ends) end()

@@ -2,13 +2,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parentPort } from 'node:worker_threads'
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
-import { driversOf } from '../support/driver-lists.ts'
+import { optionsOf } from '../support/driver-lists.ts'
 import { patterned } from '../support/frames.ts'
 import { liveMemory } from '../support/garbage.ts'
 import { ANSWER, ECHO, type Question, type Report, SINK, THROW } from './endpoint-questions.ts'
 
-/** Undefined: every driver that works here. */
-const drivers = process.argv[2] === 'all' ? undefined : driversOf(process.argv[2])
+/** By default every driver that works here. */
+const defaults = process.argv[2] === 'all' ? {} : optionsOf(process.argv[2])
 let endpoint: Endpoint | undefined
 const counts = { sunk: 0, echoed: 0, answered: 0, wrong: 0, returned: 0 }
 
@@ -21,7 +21,7 @@ parent.on('message', (question: Question) => {
 
 async function answer(question: Question): Promise<object> {
   if (question.ask === 'open') {
-    endpoint = await openEndpoint({ ...(drivers && { drivers }), ...question.options })
+    endpoint = await openEndpoint({ ...defaults, ...question.options })
     setHandlers(endpoint)
     return { name: endpoint.name }
   }

@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import { parentPort, threadId, workerData } from 'node:worker_threads'
 import { openEndpoint } from '../../am/index.ts'
-import { driversOf } from '../support/driver-lists.ts'
+import { optionsOf } from '../support/driver-lists.ts'
 import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
 
 export interface Order {
@@ -14,7 +14,7 @@ export interface Order {
 
 const listName = cluster.isWorker ? process.argv[2] : (workerData as string)
 const tell = (message: object): void => void (parentPort?.postMessage(message) ?? process.send?.(message))
-const endpoint = await openEndpoint({ drivers: driversOf(listName), segment: 1 << 20 })
+const endpoint = await openEndpoint({ ...optionsOf(listName), segment: 1 << 20 })
 endpoint.setHandler(ECHO, message => message.replyMedium(ANSWER, message.payload(), message.word(0)))
 endpoint.setHandler(SINK, () => {})
 // The thread lives as long as its port or its endpoint keeps it alive; the test ends both.

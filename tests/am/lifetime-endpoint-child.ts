@@ -1,15 +1,14 @@
 /** A process that opens an endpoint, does one thing, and then has nothing else that would keep it alive. */
 import { type Endpoint, openEndpoint, pollerStats } from '../../am/index.ts'
-import { driversOf } from '../support/driver-lists.ts'
+import { optionsOf } from '../support/driver-lists.ts'
 import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
 
 const CLOSE = 20
 const POLLER = 21
 
 const [listName, mode, peerName] = process.argv.slice(2)
-const drivers = driversOf(listName)
 const isManual = mode?.startsWith('manual') ?? false
-const endpoint = await openEndpoint({ drivers, progress: isManual ? 'manual' : 'event-loop' })
+const endpoint = await openEndpoint({ ...optionsOf(listName), progress: isManual ? 'manual' : 'event-loop' })
 
 function setHandlers(endpoint: Endpoint): void {
   endpoint.setHandler(ECHO, message => message.reply(ANSWER, message.word(0)))

@@ -1,11 +1,11 @@
 /** A process with several endpoints, all of which talk to one and the same endpoint of another process. */
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
-import { driversOf } from '../support/driver-lists.ts'
+import { optionsOf } from '../support/driver-lists.ts'
 import { until } from '../support/until.ts'
 import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
 
 const [listName, hub, endpointCount, messageCount] = process.argv.slice(2)
-const drivers = driversOf(listName)
+const options = optionsOf(listName)
 const COUNT = Number(messageCount)
 
 /** Messages of the hub, which may come before the order to talk. */
@@ -23,7 +23,7 @@ async function talk(endpoint: Endpoint, number: number): Promise<void> {
 
 const endpoints: Endpoint[] = []
 for (let i = 0; i < Number(endpointCount); i++) {
-  const endpoint = await openEndpoint({ drivers })
+  const endpoint = await openEndpoint(options)
   endpoint.setHandler(SINK, () => void sunk.set(endpoint, (sunk.get(endpoint) ?? 0) + 1))
   endpoints.push(endpoint)
 }

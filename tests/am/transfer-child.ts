@@ -1,11 +1,11 @@
 /** The far side of a large transfer: says the checksum of every piece that it is given or asked for. */
 import { createHash } from 'node:crypto'
 import { type Message, openEndpoint } from '../../am/index.ts'
-import { driversOf } from '../support/driver-lists.ts'
+import { optionsOf } from '../support/driver-lists.ts'
 import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
 
 const [listName, segment] = process.argv.slice(2)
-const endpoint = await openEndpoint({ drivers: driversOf(listName), segment: Number(segment) })
+const endpoint = await openEndpoint({ ...optionsOf(listName), segment: Number(segment) })
 
 function replyChecksum(message: Message, bytes: Uint8Array): void {
   const digest = createHash('sha1').update(bytes).digest()

@@ -1,11 +1,11 @@
-/** Runs test files with one process of each pair in each of two containers. */
+/** Runs test files with one process of each pair in each of two containers, or on each of two hosts. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { makeTwoHosts } from '../../bench/two-hosts.ts'
-import { CONTAINERS_VARIABLE } from './placement.ts'
+import { keyFileOf, makeTwoHosts } from '../../bench/two-hosts.ts'
+import { CONTAINERS_VARIABLE, LISTEN_VARIABLE } from './placement.ts'
 
 interface Test {
   teardown(end: () => unknown): void
@@ -16,8 +16,8 @@ const CHILDREN = new URL('./plain-children.js', import.meta.url).href
 /** Runs those tests of a file, below tests/ and without its ending, whose names match. */
 export type RunApart = (file: string, names: RegExp) => SpawnSyncReturns<string>
 
-/** Containers and folder are removed when the test ends. */
-export function makeApart(t: Test): RunApart {
+/** Containers and folder are removed when the test ends. `driver`: between hosts, which share no rendezvous folder. */
+export function makeApart(t: Test, driver?: string): RunApart {
   const folder = mkdtempSync(join(tmpdir(), 'rendezvous-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const { near, far } = makeTwoHosts(t)
@@ -38,8 +38,14 @@ export function makeApart(t: Test): RunApart {
   const env = {
     ...Object.fromEntries(own),
     [CONTAINERS_VARIABLE]: `${near.namespace} ${far.namespace} ${far.address}`,
-    FASTSOCKETS_RENDEZVOUS: folder,
-    FASTSOCKETS_TEST_DRIVER: 'shm',
+    ...(driver === undefined
+      ? { FASTSOCKETS_RENDEZVOUS: folder, FASTSOCKETS_TEST_DRIVER: 'shm' }
+      : {
+          FASTSOCKETS_RENDEZVOUS: 'off',
+          FASTSOCKETS_TEST_DRIVER: driver,
+          FASTSOCKETS_KEY_FILE: keyFileOf(t),
+          [LISTEN_VARIABLE]: '0.0.0.0:0',
+        }),
     FASTSOCKETS_START: 'fast',
     FASTSOCKETS_GREETING_TIMEOUT_MS: '2000',
     TAP_TIMEOUT: '600',

@@ -1,5 +1,7 @@
 /** The lists of drivers that endpoints are to work over; also for the programs that tests start. */
+import type { EndpointOptions } from '../../am/index.ts'
 import { type Driver, drivers, faultDriver } from '../../nic/index.ts'
+import { LISTEN_VARIABLE } from './placement.ts'
 
 export interface DriverList {
   readonly name: string
@@ -48,7 +50,15 @@ export function skipReason(list: DriverList): string | false {
   return false
 }
 
+/** Where the endpoints of tests are on two hosts (`npm run test:containers`), each listens for callers of the other. */
+const { [LISTEN_VARIABLE]: listen } = process.env
+export const LISTENING: { readonly listen?: string } = listen ? { listen } : {}
+
 /** For a program that gets the name of a list. */
+export function optionsOf(name: string | undefined): EndpointOptions {
+  return { drivers: driversOf(name), ...LISTENING }
+}
+
 export function driversOf(name: string | undefined): DriverList['drivers'] {
   const lists = [...DRIVER_LISTS, ...PROCESS_DRIVER_LISTS, ...COPYING_DRIVER_LISTS]
   const list = lists.find(one => one.name === name)

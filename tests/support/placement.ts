@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs'
 export const NAMESPACES = ['--mount', '--pid', '--ipc', '--uts', '--fork', '--kill-child', '--mount-proc']
 
 export const CONTAINERS_VARIABLE = 'FASTSOCKETS_TEST_CONTAINERS'
+export const LISTEN_VARIABLE = 'FASTSOCKETS_TEST_LISTEN'
 
 /** The network namespaces, and an address of the far one: where the servers of tests listen and their clients call them. */
 const [near, far, address] = process.env[CONTAINERS_VARIABLE]?.split(' ') ?? []

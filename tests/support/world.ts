@@ -1,7 +1,7 @@
 /** Tests of endpoints, once for each list of drivers that endpoints are to work over. */
 import t, { type Test } from 'tap'
 import { type Endpoint, type EndpointOptions, openEndpoint } from '../../am/index.ts'
-import { type DriverList, skipReason } from './driver-lists.ts'
+import { type DriverList, LISTENING, skipReason } from './driver-lists.ts'
 
 /** Runs a test once for each list of drivers, or skips it for a reason. */
 export function testOver(
@@ -30,7 +30,7 @@ export class World {
   }
 
   async open(options: EndpointOptions = {}): Promise<Endpoint> {
-    const endpoint = await openEndpoint({ drivers: this.list.drivers, ...options })
+    const endpoint = await openEndpoint({ drivers: this.list.drivers, ...LISTENING, ...options })
     this.#t.teardown(() => endpoint.close())
     return endpoint
   }

@@ -6,7 +6,7 @@ import { newMessagePortRpcSession, RpcTarget } from 'capnweb'
 import * as Comlink from 'comlink'
 import { openEndpoint } from '../../../am/index.ts'
 import { acceptPorts, type FastPort } from '../../../am/rpc/index.ts'
-import { driversOf } from '../../support/driver-lists.ts'
+import { optionsOf } from '../../support/driver-lists.ts'
 import { loadSdk, PortTransport, type Sdk } from './mcp-transport.ts'
 
 /** What Comlink exposes. */
@@ -35,7 +35,7 @@ export const router = {
 }
 
 if (process.send !== undefined && process.argv[1]?.endsWith('port-child.js')) {
-  const endpoint = await openEndpoint({ drivers: driversOf(process.argv[2]) })
+  const endpoint = await openEndpoint({ ...optionsOf(process.argv[2]) })
   acceptPorts(endpoint, { channel: 'echo' }, port => {
     port.on('message', value => {
       if (value === 'close') port.close()

@@ -2,7 +2,7 @@
 import { range } from 'rxjs'
 import { type Endpoint, openEndpoint } from '../../../am/index.ts'
 import { type Handlers, serve } from '../../../am/rpc/index.ts'
-import { driversOf } from '../../support/driver-lists.ts'
+import { optionsOf } from '../../support/driver-lists.ts'
 import { printer } from './printer.ts'
 
 const codes: string[] = []
@@ -53,12 +53,8 @@ export const handlers: Handlers<(typeof printer)['methods']> = {
 
 if (process.send !== undefined && process.argv[1]?.endsWith('service-child.js')) {
   const [list, name, listen] = process.argv.slice(2)
-  const drivers = listen === undefined ? driversOf : (driver?: string) => [driver as string]
-  const options = {
-    ...(list !== 'all' && { drivers: drivers(list) }),
-    ...(name && { name }),
-    ...(listen && { listen }),
-  }
+  const chosen = listen === undefined ? optionsOf(list) : { drivers: [list as string], listen }
+  const options = { ...(list !== 'all' && chosen), ...(name && { name }) }
   const endpoint: Endpoint = await openEndpoint(options)
   serve(endpoint, printer, handlers)
   process.on('message', () => endpoint.close().then(() => process.exit(0)))
