@@ -2,6 +2,7 @@
  * One end of a connection over a plain Ethernet device, as the contract of nic.ts: frames may be lost, doubled and
  * reordered, but are neither damaged nor forged. One send(2) a frame; a received frame is handed over in the kernel's ring.
  */
+import { isMainThread } from 'node:worker_threads'
 import { atomics } from '../atomics.ts'
 import { NicError } from '../errors.ts'
 import type { Capabilities, DoorbellAnswer, FrameSink, InterfaceState, VirtualInterface } from '../nic.ts'
@@ -283,8 +284,8 @@ export class EthernetInterface extends TwoSidedInterface implements VirtualInter
   }
 
   readonly #handleReadable = (): void => {
-    // Only a frame for the layer above wakes this side; greetings and frames of strangers do not.
-    if (!this.#isArmed || (this.#isFilled() && !this.#isFrameNext())) return
+    // Only a frame for the layer above wakes this side; greetings, frames of strangers, and the time in a worker do not.
+    if (!this.#isArmed || ((!isMainThread || this.#isFilled()) && !this.#isFrameNext())) return
     this.disarm()
     this.#answer()
   }
