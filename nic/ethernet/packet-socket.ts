@@ -2,6 +2,7 @@
  * An AF_PACKET socket (packet(7)) of one interface, with its receive ring. The kernel puts a frame into the ring if its ID
  * is this interface's: tag matching, as the NIC does it in "sockets over EMP" (2002, section 4).
  */
+import { close } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
 import {
@@ -14,6 +15,7 @@ import {
   SOL_PACKET,
   TPACKET_V2,
 } from '../posix/constants.ts'
+import { makeHidden } from '../own-resources.ts'
 import { type Libc, type PollHandle, systemError } from '../posix/libc.ts'
 import { type Mapping, mapShared, unmapShared } from '../posix/mapping.ts'
 import { clearInterval, setInterval } from '../real-time.ts'
@@ -117,11 +119,14 @@ export class PacketSocket {
     return isKnown ? counts.readUInt32LE(4) : 0
   }
 
+  /** The kernel waits up to 40 ms for its other cores: on the main thread Node's pool does that. */
   close(): void {
     this.#watcher?.close()
     if (this.#mapping !== undefined) unmapShared(this.#libc, this.#mapping)
     forgetDescriptor(this.fd)
-    this.#libc.close(this.fd)
+    if (isMainThread) makeHidden(() => close(this.fd, () => {}))
+    // A worker that is stopped would leave it open.
+    else this.#libc.close(this.fd)
   }
 
   #postReceives(): void {
