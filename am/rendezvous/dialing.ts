@@ -157,6 +157,7 @@ async function meet(
     )
     driver = drivers.find(({ name }) => name === answer.driver)
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
+    await turnToOpen(clock)
     const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
       timeoutMs: DIAL_TIMEOUT_MS,
       sharesMemory: true,
@@ -287,6 +288,7 @@ export async function answer(
     return undefined
   }
   const credits = Math.min(self.credits, open.credits)
+  await turnToOpen(self.clock ?? realClock)
   const found = offerBest(choice, connection, origin, self.peerTimeoutMs)
   if (found === undefined) {
     refuse(connection, 'NO_DRIVER', String(choice))
@@ -304,6 +306,18 @@ export async function answer(
     refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
     return undefined
   }
+}
+
+let opened: Promise<void> = Promise.resolve()
+
+/**
+ * One interface is opened in each iteration of the event loop: some need 20 ms of the kernel, and peers that wait for others
+ * hear of this side in between.
+ */
+async function turnToOpen(clock: Clock): Promise<void> {
+  if (clock !== realClock) return
+  opened = opened.then(() => nextTurnOf(clock))
+  await opened
 }
 
 /** The first driver that makes an offer: one may be out of memory, or have no device that leads to the caller. */

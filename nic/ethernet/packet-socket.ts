@@ -5,6 +5,7 @@
 import { close } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
+import { makeHidden } from '../own-resources.ts'
 import {
   AF_PACKET,
   PACKET_IGNORE_OUTGOING,
@@ -15,7 +16,6 @@ import {
   SOL_PACKET,
   TPACKET_V2,
 } from '../posix/constants.ts'
-import { makeHidden } from '../own-resources.ts'
 import { type Libc, type PollHandle, systemError } from '../posix/libc.ts'
 import { type Mapping, mapShared, unmapShared } from '../posix/mapping.ts'
 import { clearInterval, setInterval } from '../real-time.ts'
