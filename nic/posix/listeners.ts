@@ -4,7 +4,8 @@ import { basename } from 'node:path'
 import { findTcpSocket, TCP_LISTEN } from './tcp-sockets.ts'
 
 const UNIX_LIST = '/proc/thread-self/net/unix'
-const UNIX_LIST_SIZE_MAX = 1 << 20
+/** Some thousand sockets, in some milliseconds: another user may have more. */
+const UNIX_LIST_SIZE_MAX = 1 << 18
 /** In the column `Flags` of the list: __SO_ACCEPTCON. */
 const LISTENS = ' 00010000 '
 
