@@ -11,7 +11,7 @@ import {
   slotName,
   unixListenerName,
 } from '../../nic/index.ts'
-import { allOwnAddresses, reachableOwnAddress } from '../host/addresses.ts'
+import { allOwnAddresses, isLoopback, reachableOwnAddress } from '../host/addresses.ts'
 import { type Family, fileOfKey, UNIX } from '../host/unix-paths.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Sought } from './bootstrap-client.ts'
@@ -101,8 +101,4 @@ export function mayBeNeighbours(address: string): boolean {
 /** Whether `address` is one of this namespace, by which other namespaces may call it. */
 export function isReachableFromElsewhere(address: string): boolean {
   return reachableOwnAddress(address) === address && !isLoopback(address)
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.')
 }

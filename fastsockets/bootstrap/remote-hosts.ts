@@ -17,7 +17,7 @@ import {
 } from '../../nic/index.ts'
 import { performance } from '../../nic/performance.ts'
 import { setImmediate } from '../../nic/real-time.ts'
-import { reachableOwnAddress, reasonAgainstAddress, withoutMapping } from '../host/addresses.ts'
+import { isLoopback, reachableOwnAddress, reasonAgainstAddress, withoutMapping } from '../host/addresses.ts'
 import type { SocketName } from '../host/node-internals.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -62,10 +62,6 @@ export function prepareRemote(address: string): void {
   if (isPrepared || isLoopback(address) || !mayReachHosts()) return
   isPrepared = true
   setImmediate(remoteDrivers).unref()
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.')
 }
 
 /** How a client may look for a bootstrap at `address` of another host. */

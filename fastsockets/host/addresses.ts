@@ -22,6 +22,10 @@ export function reachableOwnAddress(address: string): string | undefined {
   return address === '::1' || isOwn(address) ? address : undefined
 }
 
+export function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.')
+}
+
 /** True if a connect to exactly this address of this host may be accelerated. */
 export function isReachable(address: string, family: number): boolean {
   return family === (address.includes(':') ? 6 : 4) && reachableOwnAddress(address) === address

@@ -2,10 +2,10 @@
 import { isIP } from 'node:net'
 import { hasName } from '../../nic/rendezvous/folder.ts'
 import { listenerName } from '../../nic/rendezvous/names-layout.ts'
-import { reachableOwnAddress } from '../host/addresses.ts'
+import { isLoopback, reachableOwnAddress } from '../host/addresses.ts'
 import type { ConnectTarget } from './connect-target.ts'
 
-/** `fast`: it may lead to a listener of the folder from its first byte; `tcp`: it leads elsewhere, and the folder has no name for it. */
+/** `fast`: it may lead to a listener of the folder, from its first byte on; `tcp`: it leads elsewhere, and the folder has no name for it. */
 export function wayTo({ address, port, isPath }: ConnectTarget): 'fast' | 'here' | 'tcp' {
   if (isPath) return 'fast'
   if (address === 'localhost') return 'here'
@@ -15,7 +15,7 @@ export function wayTo({ address, port, isPath }: ConnectTarget): 'fast' | 'here'
   return !address.includes('%') && hasName(listenerName(address, port)) ? 'fast' : 'tcp'
 }
 
-/** Whether other containers may call a listener; `args` are those of `_listen2`. */
+/** Whether other containers may call a listener; the first argument of `_listen2` is a host's address, a path, or null for all addresses. */
 export function isForFolder([address]: readonly unknown[]): boolean {
-  return typeof address !== 'string' || !(address === '::1' || address.startsWith('127.'))
+  return typeof address !== 'string' || !isLoopback(address)
 }

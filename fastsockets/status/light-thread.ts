@@ -6,9 +6,11 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { findTcpSocket, TCP_LISTEN } from '../../nic/index.ts'
 import { hashedPorts } from '../bootstrap/hashed-port.ts'
+import { reasonAgainstPeer } from '../bootstrap/remote-hosts.ts'
 import type { KernelSocket, KernelTables } from '../host/kernel-sockets.ts'
 import { inodeOfLink } from '../host/socket-owners.ts'
 import { programOf } from '../policy/own-policy.ts'
+import type { FallbackCode } from '../reasons.ts'
 import type { ListenerStatus, SocketStatus, ThreadStatus } from './decode-status.ts'
 import { commandOf, placeText } from './kernel-peers.ts'
 import { LISTENER_STATE, ROWS_MAX } from './status-layout.ts'
@@ -42,11 +44,11 @@ export function lightThread(
     const startMs = startOf(pid)
     const ports = new Set(all.filter(({ isListening }) => isListening).map(({ localPort }) => localPort))
     const own = all.filter(({ inode }) => inodes.has(inode)).slice(0, ROWS_MAX)
-    const hasBytes = isOfOurNamespace(pid)
+    const isHere = isOfOurNamespace(pid)
     const listening = own.filter(({ isListening }) => isListening)
     const sockets = own
       .filter(({ isListening }) => !isListening)
-      .map(socket => socketOf(socket, startMs, ports.has(socket.localPort), hasBytes))
+      .map(socket => socketOf(socket, startMs, ports.has(socket.localPort), isHere))
       .concat(udpSocketsOf(tables.of(pid, 'udp'), inodes, startMs))
       .filter(socket => !isOnPage(socket))
     return {
@@ -86,26 +88,27 @@ export function lightThread(
   }
 }
 
-function socketOf(
-  socket: KernelSocket,
-  startMs: number,
-  isServers: boolean,
-  hasBytes: boolean,
-): SocketStatus {
+function socketOf(socket: KernelSocket, startMs: number, isServers: boolean, isHere: boolean): SocketStatus {
   const { inode, local, localPort, remote, remotePort } = socket
-  const bytes = hasBytes ? bytesOf(socket) : undefined
+  const bytes = isHere ? bytesOf(socket) : undefined
   return {
     row: inode,
     startMs,
     kind: 'tcp',
     transport: 'tcp',
     role: isServers ? 'server' : 'client',
-    reason: isServers ? 'ACCEPTED' : 'STARTED_ON_TCP',
+    reason: isServers ? 'ACCEPTED' : reasonOfClient(socket, isHere),
     local: placeText(local, localPort),
     remote: placeText(remote, remotePort),
     bytesIn: bytes?.in ?? 0,
     bytesOut: bytes?.out ?? 0,
   }
+}
+
+/** Which addresses are elsewhere only a process of the same network namespace knows. */
+function reasonOfClient({ remote, remotePort }: KernelSocket, isHere: boolean): FallbackCode {
+  const reason = isHere ? reasonAgainstPeer({ address: remote, port: remotePort }) : undefined
+  return reason?.code ?? 'STARTED_ON_TCP'
 }
 
 function udpSocketsOf(

@@ -50,7 +50,7 @@ function rowsOf({ sockets }: RatedProcess): string[] {
 function lightLinesOf({ pid, program, sockets, listeners }: RatedProcess): string[] {
   return [
     `${pid}  ${program}`,
-    `  relinked, nothing loaded yet; ${sockets.length} over TCP, which become fast once that pays`,
+    `  relinked, nothing loaded yet; ${sockets.length} over TCP; within this host they become fast once that pays`,
     ...listeners.map(({ local, acceptedTcp }) => `  listens on ${local}; ${acceptedTcp} open`),
   ]
 }
