@@ -47,9 +47,7 @@ const clientOf = (transport: Transport) => createClient(Echo, transport)
 const fast = clientOf(createFastTransport({ endpoint, to: 0 }))
 const http = clientOf(createConnectTransport({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: '2' }))
 const near = Comlink.wrap<typeof calculator>(nodeEndpoint(worker))
-const far = Comlink.wrap<typeof calculator>(
-  messagePort(endpoint, 0, { channel: 'comlink' }) as unknown as Comlink.Endpoint,
-)
+const far = Comlink.wrap<typeof calculator>(messagePort(endpoint, 0, { channel: 'comlink' }))
 
 function roundTrip(): Promise<void> {
   return new Promise(resolve => {

@@ -30,7 +30,8 @@ interface PortEvents {
 }
 
 type PortListener<K extends keyof PortEvents> = (value: PortEvents[K]) => void
-type PortEventListener = ((event: MessageEvent) => void) | { handleEvent(event: MessageEvent): void }
+type MessageListener = (event: MessageEvent) => void
+type PortEventListener = MessageListener | { handleEvent(event: MessageEvent): void }
 
 /**
  * One end. Messages are delivered once there is a listener for 'message', or after `start()`. `close` is emitted at both ends, after
@@ -38,7 +39,8 @@ type PortEventListener = ((event: MessageEvent) => void) | { handleEvent(event: 
  */
 export class FastPort {
   /** As of a worker's port: set it to receive events. */
-  #onmessage: ((event: MessageEvent) => void) | null = null
+  #onmessage: MessageListener | null = null
+  #onmessageerror: MessageListener | null = null
   /** Why the port has closed by itself. */
   closeReason: RpcError | undefined
   readonly #listeners = new Map<
@@ -109,8 +111,8 @@ export class FastPort {
   }
 
   addEventListener(name: string, listener: PortEventListener): void {
-    const call =
-      typeof listener === 'function' ? listener : (event: MessageEvent) => listener.handleEvent(event)
+    const call: MessageListener =
+      typeof listener === 'function' ? listener : event => listener.handleEvent(event)
     this.#add(name, listener, data => call(new MessageEvent(name, { data })))
   }
 
@@ -118,14 +120,28 @@ export class FastPort {
     this.#remove(name, listener)
   }
 
-  get onmessage(): ((event: MessageEvent) => void) | null {
+  /** Calls the listeners for its type with its data; always true. */
+  dispatchEvent(event: Event): boolean {
+    this.#emit(event.type, (event as MessageEvent).data)
+    return true
+  }
+
+  get onmessage(): MessageListener | null {
     return this.#onmessage
   }
 
-  set onmessage(listener: ((event: MessageEvent) => void) | null) {
-    if (this.#onmessage !== null) this.removeEventListener('message', this.#onmessage)
+  set onmessage(listener: MessageListener | null) {
+    this.#replace('message', this.#onmessage, listener)
     this.#onmessage = listener
-    if (listener !== null) this.addEventListener('message', listener)
+  }
+
+  get onmessageerror(): MessageListener | null {
+    return this.#onmessageerror
+  }
+
+  set onmessageerror(listener: MessageListener | null) {
+    this.#replace('messageerror', this.#onmessageerror, listener)
+    this.#onmessageerror = listener
   }
 
   start(): void {
@@ -214,13 +230,18 @@ export class FastPort {
     return this
   }
 
+  #replace(name: string, before: MessageListener | null, after: MessageListener | null): void {
+    if (before !== null) this.removeEventListener(name, before)
+    if (after !== null) this.addEventListener(name, after)
+  }
+
   #remove(name: string, given: unknown): this {
     const left = this.#listeners.get(name)?.filter(listener => listener.given !== given) ?? []
     this.#listeners.set(name, left)
     return this
   }
 
-  #emit(name: keyof PortEvents, value: unknown): void {
+  #emit(name: string, value: unknown): void {
     for (const { call } of this.#listeners.get(name) ?? []) {
       try {
         call(value)

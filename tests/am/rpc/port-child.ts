@@ -43,11 +43,9 @@ if (process.send !== undefined && process.argv[1]?.endsWith('port-child.js')) {
     })
   })
   acceptPorts(endpoint, { channel: 'silent' }, () => {})
-  acceptPorts(endpoint, { channel: 'comlink' }, port =>
-    Comlink.expose(calculator, port as unknown as Comlink.Endpoint),
-  )
+  acceptPorts(endpoint, { channel: 'comlink' }, port => Comlink.expose(calculator, port))
   const handler = new RPCHandler(router)
-  acceptPorts(endpoint, { channel: 'orpc' }, port => handler.upgrade(port as never))
+  acceptPorts(endpoint, { channel: 'orpc' }, port => handler.upgrade(port))
   acceptPorts(endpoint, { channel: 'birpc' }, port => {
     createBirpc(
       { hello: (name: string) => `hi ${name}` },
@@ -58,7 +56,7 @@ if (process.send !== undefined && process.argv[1]?.endsWith('port-child.js')) {
     )
   })
   acceptPorts(endpoint, { channel: 'capnweb' }, port => {
-    newMessagePortRpcSession(port as never, new Greeter())
+    newMessagePortRpcSession(port, new Greeter())
   })
   acceptPorts(endpoint, { channel: 'mcp' }, (port: FastPort) => {
     port.on('message', request => {

@@ -55,6 +55,9 @@ testOver(
     port.postMessage(6)
     await until('the event', () => events.length === 1)
     t.strictSame(events, [[true, 6]])
+    port.dispatchEvent(new MessageEvent('message', { data: 'own' }))
+    t.strictSame(events.pop(), [true, 'own'])
+    t.equal(came.pop(), 'own')
     port.removeEventListener('message', listener)
     t.throws(() => port.postMessage(() => {}), /could not be cloned/)
     const { buffer } = new Uint8Array(16)
@@ -103,7 +106,7 @@ testOver(
 
 testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'Comlink', async (t, world) => {
   const { open } = await start(t, world)
-  const remote = Comlink.wrap<typeof calculator>(open('comlink') as unknown as Comlink.Endpoint)
+  const remote = Comlink.wrap<typeof calculator>(open('comlink'))
   t.equal(await remote.add(40, 2), 42)
   t.equal(await remote.base, 40)
   await t.rejects(remote.fail(), { name: 'RangeError', message: 'no' })
@@ -111,7 +114,7 @@ testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'Comlink', async (t, world) => {
 
 testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'oRPC, with a stream', async (t, world) => {
   const { open } = await start(t, world)
-  const link = new RPCLink({ port: open('orpc') as never })
+  const link = new RPCLink({ port: open('orpc') })
   const client: RouterClient<typeof router> = createORPCClient(link)
   t.equal(await client.double(21 as never), 42)
   const items: unknown[] = []
@@ -132,7 +135,7 @@ testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'birpc', async (t, world) => {
 
 testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'capnweb, which calls back', async (t, world) => {
   const { open } = await start(t, world)
-  const greeter: RpcStub<Greeter> = newMessagePortRpcSession<Greeter>(open('capnweb') as never)
+  const greeter: RpcStub<Greeter> = newMessagePortRpcSession<Greeter>(open('capnweb'))
   t.equal(await greeter.greet('you'), 'hello you')
   t.equal(await greeter.askBack(async question => `${question} me`), 'you said who? me')
 })
