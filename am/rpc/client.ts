@@ -44,7 +44,8 @@ export type EachClient<M extends Methods> = {
 } & AsyncDisposable
 
 /**
- * A client of the service at `to`. Resolves when its peer is connected; with several, when one is. A lost peer is connected anew:
+ * A client of the service at `to`. Resolves when its peer is connected; with several, when one is, and
+ * with `each: [...]` when all are that can be. A lost peer is connected anew:
  * at the next call, or in the background where there are several. No call is repeated: it may have been handled.
  */
 export function connectService<M extends Methods>(
@@ -74,7 +75,7 @@ export async function connectService<M extends Methods>(
   }
   const isEach = typeof to === 'object' && 'each' in to
   const wanted = typeof to !== 'object' ? [to] : isEach ? to.each : to.any
-  const peers = new Peers(endpoint, service, { choose, tag, onPeer, isAlone: typeof to !== 'object' })
+  const peers = new Peers(endpoint, service, { choose, tag, onPeer, isAlone: typeof to !== 'object', isEach })
   try {
     await peers.begin(wanted)
   } catch (error) {

@@ -12,6 +12,8 @@ export interface PeersOptions {
   readonly onPeer: ((event: PeerEvent) => void) | undefined
   /** There is one peer, by its name or destination: calls connect it anew. */
   readonly isAlone: boolean
+  /** Calls go to all peers. */
+  readonly isEach: boolean
 }
 
 export class Peers {
@@ -29,7 +31,7 @@ export class Peers {
     this.options = options
   }
 
-  /** Resolves when one peer is connected; rejects if none of a fixed list can be. */
+  /** Resolves when one peer is connected, or with `isEach` all of a fixed list that can be; rejects if none can be. */
   async begin(wanted: readonly (string | number)[] | string): Promise<void> {
     if (typeof wanted === 'string') return await this.watch(wanted)
     if (wanted.length === 0) throw rpcError('ERR_RPC_ARGUMENT', 'there is no peer to call')
@@ -40,6 +42,7 @@ export class Peers {
     }
     try {
       await Promise.any(tries)
+      if (this.options.isEach) await Promise.allSettled(tries)
     } catch (error) {
       throw (error as AggregateError).errors[0]
     }
