@@ -1,8 +1,7 @@
 /** The client's part of the bootstrap: calls the hashed port, reads the greeting, sends HELLO, reads the answer. */
 import net, { type NetConnectOpts, type Socket } from 'node:net'
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { isNoWay, isOwnUser, openLog, refuseDescriptors, refusedName, withSocket } from '../../nic/index.ts'
-import { performance } from '../../nic/performance.ts'
-import { clearTimeout, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
@@ -116,11 +115,12 @@ export function callHashedPort<T extends object>(
   race: Race,
   follow: Follow<T>,
   limitMs = greetingTimeoutMs(),
+  clock = realClock,
 ): Promise<T | FallbackReason> {
   const candidates = candidatesFor(address, port, family)
   // The kernel judges access to files of other users: no relinked server of another user has a shadow for us.
   const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : allowsUser
-  const deadlineMs = performance.now() + limitMs
+  const deadlineMs = clock.now() + limitMs
   return new Promise(resolve => {
     let underWay = 0
     let next = 0
@@ -139,17 +139,17 @@ export function callHashedPort<T extends object>(
         return
       }
       underWay++
-      let impatience = setTimeout(callNext, PATIENCE_MS)
+      let impatience = clock.setTimeout(callNext, PATIENCE_MS)
       const proceed = (greeted: Greeted): Promise<T | FallbackReason> => {
-        clearTimeout(impatience)
-        impatience = setTimeout(callNext, FOLLOW_PATIENCE_MS)
+        clock.clearTimeout(impatience)
+        impatience = clock.setTimeout(callNext, FOLLOW_PATIENCE_MS)
         return follow(greeted)
       }
-      void call(candidate, port, connect, deadlineMs - performance.now(), race, mayServe)
+      void call(candidate, port, connect, deadlineMs - clock.now(), race, mayServe, clock)
         .then(outcome => ('code' in outcome ? outcome : proceed(outcome)))
         .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
         .then(outcome => {
-          clearTimeout(impatience)
+          clock.clearTimeout(impatience)
           handle(outcome)
         })
     }
@@ -227,6 +227,7 @@ function call(
   timeoutMs: number,
   race: Race,
   mayServe: (uid: number) => boolean = allowsUser,
+  clock = realClock,
 ): Promise<Greeted | FallbackReason> {
   return new Promise(resolve => {
     log('calling %o', options)
@@ -241,7 +242,7 @@ function call(
     const settle = (outcome: Greeted | FallbackReason): void => {
       if (isSettled) return
       isSettled = true
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       connection.removeAllListeners()
       connection.on('error', () => {})
       race.add(connection)
@@ -249,8 +250,8 @@ function call(
       resolve(outcome)
     }
     const fail = (code: FallbackCode, detail?: string): void => settle(fallbackReason(code, detail))
-    const giveUp = (): void => afterIo(() => fail('SILENT'))
-    let timer = setTimeout(giveUp, timeoutMs)
+    const giveUp = (): void => afterIo(clock, () => fail('SILENT'))
+    let timer = clock.setTimeout(giveUp, timeoutMs)
     connection.on('error', error =>
       'name' in options ? settle(reasonOfRefusedName(options.name, error)) : fail('NOT_RELINKED'),
     )
@@ -277,8 +278,8 @@ function call(
       if (received.length > INTRODUCTION_SIZE) return fail('STRANGER')
       if (isEarly(received, port) && !('name' in options)) {
         // The server now loads what is needed.
-        clearTimeout(timer)
-        timer = setTimeout(giveUp, Math.max(ANSWER_TIMEOUT_MS, timeoutMs))
+        clock.clearTimeout(timer)
+        timer = clock.setTimeout(giveUp, Math.max(ANSWER_TIMEOUT_MS, timeoutMs))
         connection.write(HELLO_MAGIC)
         return
       }
@@ -293,8 +294,8 @@ function call(
 }
 
 /** Our own event loop may be late: a greeting or answer that has arrived is read within two iterations. */
-function afterIo(action: () => void): void {
-  setImmediate(() => setImmediate(action))
+function afterIo(clock: Clock, action: () => void): void {
+  clock.setImmediate(() => clock.setImmediate(action))
 }
 
 /**
@@ -342,6 +343,7 @@ export function shakeHands(
   connection: Socket,
   hello: Introduction,
   limitMs: number,
+  clock = realClock,
 ): Promise<Shaken | undefined> {
   return new Promise(resolve => {
     const helloBytes = encodeIntroduction(HELLO_MAGIC, hello)
@@ -350,14 +352,17 @@ export function shakeHands(
     const settle = (answer: Answer | undefined): void => {
       if (isSettled) return
       isSettled = true
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       connection.removeAllListeners()
       connection.on('error', () => {})
       if (answer === undefined) connection.destroy()
       resolve(answer && { answer, helloBytes, answerBytes: received })
     }
     const ordinaryMs = Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0))
-    const timer = setTimeout(() => afterIo(() => settle(undefined)), Math.min(ordinaryMs, limitMs))
+    const timer = clock.setTimeout(
+      () => afterIo(clock, () => settle(undefined)),
+      Math.min(ordinaryMs, limitMs),
+    )
     connection.on('error', () => settle(undefined))
     connection.on('close', () => settle(undefined))
     connection.on('data', bytes => {

@@ -4,6 +4,7 @@
  * to the same address.
  */
 import net from 'node:net'
+import type { Clock } from '../../nic/clock.ts'
 import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
@@ -36,7 +37,17 @@ const CALLERS_MAX = 256
 /** The same limit for one address. */
 const ADDRESS_CALLERS_MAX = 32
 
+/** How callers reach a bootstrap, and which of other hosts may. */
+export interface BootstrapNetwork {
+  readonly clock: Clock
+  /** Undefined if the port is taken. */
+  listen(place: BootstrapPlace, port: number): net.Server | undefined
+  mayAsk(caller: net.Socket, listenerPort: number): boolean
+}
+
 export interface BootstrapHost extends HelloHost {
+  /** Of the simulator; by default the kernel's. */
+  readonly network?: BootstrapNetwork
   introduce(port: number): Introduction
   /** Where clients of this host send HELLO; undefined if no driver reaches them or the door cannot listen. */
   openDoor(): Door | undefined
@@ -64,6 +75,7 @@ export class BootstrapServer {
   readonly #server: net.Server
   readonly #place: Greeted
   readonly #door: Door | undefined
+  readonly #mayAsk: BootstrapNetwork['mayAsk']
   readonly #greeting: Buffer
   readonly #callers: HelloCallers
   readonly #callersByAddress = new CallersByUser({
@@ -87,19 +99,11 @@ export class BootstrapServer {
     for (let candidate = 0; candidate < tries; candidate++) {
       const port = candidate === CANDIDATE_COUNT ? 0 : hashedPort(listenerPort, candidate)
       if (port === listenerPort || avoid.has(port)) continue
-      const early = takeEarlyPort(address, listenerPort, port)
-      const handle = early?.handle ?? makeHidden(() => createServerHandle(address, port, family, place))
-      if (typeof handle === 'number') continue
-      const server = new net.Server()
-      markOwn(server)
-      // `listen` binds synchronously. Only a failure of listen(2) is reported later, as an event.
-      let isInUse = false
-      server.on('error', () => {
-        isInUse = true
-      })
-      server.listen(handle)
-      server.unref()
-      if (!server.listening || isInUse) continue
+      const { network } = host
+      const early = network === undefined ? takeEarlyPort(address, listenerPort, port) : undefined
+      const server =
+        network === undefined ? listenOnPort(place, port, early?.handle) : network.listen(place, port)
+      if (server === undefined) continue
       const bootstrap = new BootstrapServer(server, port !== 0, place, host, isPortShared)
       early?.greetBy(caller => bootstrap.#greetOn(caller))
       return bootstrap
@@ -159,6 +163,7 @@ export class BootstrapServer {
     this.isHashed = isHashed
     this.#server = server
     this.#place = place
+    this.#mayAsk = host.network?.mayAsk ?? mayAsk
     this.#door = host.openDoor()
     const { id: listenerId } = place
     const introduction = {
@@ -170,7 +175,7 @@ export class BootstrapServer {
     }
     this.#greeting = encodeIntroduction(GREETING_MAGIC, introduction)
     this.#door?.admit(listenerId, this.#greeting)
-    this.#callers = new HelloCallers(host)
+    this.#callers = new HelloCallers(host, false, host.network?.clock)
     server.on('connection', caller => this.#greet(caller))
     log('port %d %s %d', place.port, isHashed ? 'is hashed to' : 'has its bootstrap at', port)
   }
@@ -210,7 +215,7 @@ export class BootstrapServer {
     const mayStay =
       family !== UNIX &&
       (!isHere || mayReachHosts()) &&
-      mayAsk(caller, port) &&
+      this.#mayAsk(caller, port) &&
       this.#callersByAddress.enter(host)
     if (!mayStay && isHere) {
       // The client sends HELLO at the door: after the greeting it needs no state here.
@@ -227,6 +232,22 @@ export class BootstrapServer {
       () => this.#callersByAddress.leave(host),
     )
   }
+}
+
+/** Bound as the listener is, unless `bound` is. */
+function listenOnPort(place: BootstrapPlace, port: number, bound?: TcpHandle): net.Server | undefined {
+  const handle = bound ?? makeHidden(() => createServerHandle(place.address, port, place.family, place))
+  if (typeof handle === 'number') return undefined
+  const server = new net.Server()
+  markOwn(server)
+  // `listen` binds synchronously. Only a failure of listen(2) is reported later, as an event.
+  let isInUse = false
+  server.on('error', () => {
+    isInUse = true
+  })
+  server.listen(handle)
+  server.unref()
+  return server.listening && !isInUse ? server : undefined
 }
 
 function isOwnAddress(address: string | undefined): boolean {

@@ -1,7 +1,7 @@
 /** Reads the HELLO of each caller and answers it (bootstrap-layout.ts). */
 import type * as net from 'node:net'
+import { type Clock, realClock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { type NetworkPath, openLog } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { publishStep } from '../host/steps.ts'
 import {
   decodeIntroduction,
@@ -47,12 +47,14 @@ export type FindGreeting = (hello: Introduction) => Buffer | number
 export class HelloCallers {
   readonly #host: HelloHost
   readonly #isThroughFolder: boolean
+  readonly #clock: Clock
   /** Each with its timer. */
-  readonly #callers = new Map<net.Socket, NodeJS.Timeout>()
+  readonly #callers = new Map<net.Socket, Timer>()
 
   /** `isThroughFolder`: the callers have come through the rendezvous folder. */
-  constructor(host: HelloHost, isThroughFolder = false) {
+  constructor(host: HelloHost, isThroughFolder = false, clock: Clock = realClock) {
     this.#host = host
+    this.#clock = clock
     this.#isThroughFolder = isThroughFolder
   }
 
@@ -68,11 +70,12 @@ export class HelloCallers {
   ): void {
     const forget = (): void => {
       if (!this.#callers.has(caller)) return
-      clearTimeout(this.#callers.get(caller))
+      this.#clock.clearTimeout(this.#callers.get(caller))
       this.#callers.delete(caller)
       onOver()
     }
-    this.#callers.set(caller, setTimeout(() => caller.destroy(), HELLO_TIMEOUT_MS).unref())
+    const hangUp = (): void => void caller.destroy()
+    this.#callers.set(caller, startInBackground(this.#clock, hangUp, HELLO_TIMEOUT_MS))
     caller.once('close', forget)
     let received = Buffer.alloc(0)
     const handleData = (bytes: Buffer): void => {

@@ -126,7 +126,7 @@ export class NamesDaemon implements Player {
     const daemon = new NamesDaemon(network, kernels, host, disk, random)
     await daemon.store.open()
     for (const place of [SOCKET_PATH, TCP_PLACE])
-      if (!daemon.#sockets.listen(place, (socket, caller) => daemon.#accept(socket, caller)))
+      if (!daemon.#sockets.listen(place, (socket, caller) => daemon.#accept(socket, caller), true))
         throw new Broken(`${place} is taken`)
     return daemon
   }

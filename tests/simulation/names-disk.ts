@@ -18,9 +18,8 @@ const EPOCH_LENGTH = 12
 export class NamesDisk {
   /** Writes fail at times. */
   isFaulty = true
-  /** Writes that have failed, and that were under way when their daemon was killed. */
+  /** Writes that have failed. */
   failures = 0
-  cut = 0
   /** Each beginning of an empty store. */
   beginnings = 0
   /** All changes that were written, in their order, by what is unique: name, lease, revision. */
@@ -104,7 +103,6 @@ export class NamesDisk {
     const { timeline } = this.#network
     timeline.schedule(host.nowUs + us / 2, () => {
       const isCut = host.state === 'dead'
-      if (isCut) this.cut++
       if (isThere && !(isCut && random.chance(0.5))) this.#apply(batch)
     })
     await after(us)

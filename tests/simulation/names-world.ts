@@ -27,8 +27,8 @@ export class NamesWorld extends World<NamesClient | NamesDaemon> {
   }
 
   override get ownFaults(): Readonly<Record<string, number>> {
-    const { failures: refusedWrites, cut: cutWrites, beginnings } = this.#disk
-    return { refusedWrites, cutWrites, beginnings }
+    const { failures: refusedWrites, beginnings } = this.#disk
+    return { refusedWrites, beginnings }
   }
 
   /** The first process is the daemon, and each one in place of a daemon. */

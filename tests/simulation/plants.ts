@@ -12,6 +12,8 @@ import { RoundTrip } from '../../am/reliability/round-trip.ts'
 import { Flow } from '../../am/rpc/flow.ts'
 import { Link } from '../../am/rpc/link.ts'
 import { RemoteService } from '../../am/rpc/remote-service.ts'
+import { Race } from '../../fastsockets/bootstrap/bootstrap-client.ts'
+import { HelloCallers } from '../../fastsockets/bootstrap/hello-callers.ts'
 import { PromotedHandle } from '../../fastsockets/promotion/promoted-handle.ts'
 import { MessageReceiver } from '../../fastsockets/raw/message-receiver.ts'
 import { Operations } from '../../fastsockets/raw/operations.ts'
@@ -111,6 +113,12 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     'endless-lease': wrap(Image.prototype, 'expiredLeases', () => []),
     /** A client releases its names for itself alone. */
     'kept-name': wrap(NameApi.prototype, 'deregister', async () => 0),
+  },
+  bootstrap: {
+    /** A search that has found its listener forgets the others that it has called. */
+    'keeps-losers': wrap(Race.prototype, 'win', () => true),
+    /** A server does not read the HELLO of every other client. */
+    'no-answer': wrapOnceIn(2, HelloCallers.prototype, 'serve', () => {}),
   },
   rpc: {
     /** One of 20 calls is made twice, as by a client that tries again. */

@@ -1,5 +1,6 @@
 /** `net.Socket`s of one simulated process, over its simulated kernel. */
 import net from 'node:net'
+import { type NodeInternals, nodeInternals } from '../../fastsockets/host/node-internals.ts'
 import { errnoOf, UV_ECONNREFUSED } from '../../fastsockets/host/socket-errors.ts'
 import { type Dialled, type SimulatedHost, SimulatedKernels } from '../../nic/simulated/index.ts'
 import { ClosingPhase } from './closing-phase.ts'
@@ -23,13 +24,26 @@ export class ProgramSockets {
   }
 
   /** A socket whose `connect` calls a place of the simulated network. */
-  readonly open = (): net.Socket => this.#wrap(new SimulatedTcpHandle(this.#closingPhase, this.#dial), true)
+  readonly open = (): net.Socket =>
+    this.#wrap(new SimulatedTcpHandle(this.#closingPhase, this.#dial), { manualStart: true })
+
+  /** Connects a socket of Node's through the simulated kernel. */
+  connect(socket: net.Socket, options: net.NetConnectOpts): net.Socket {
+    const { reinitialize } = nodeInternals() as NodeInternals
+    const handle = new SimulatedTcpHandle(this.#closingPhase, this.#dial)
+    ;(socket as unknown as Record<symbol, (handle: unknown) => void>)[reinitialize]?.(handle)
+    return socket.connect(options)
+  }
 
   /** False if another program listens there. */
-  listen(place: string, accept: (socket: net.Socket, caller: SimulatedHost) => void): boolean {
+  listen(
+    place: string,
+    accept: (socket: net.Socket, caller: SimulatedHost) => void,
+    allowHalfOpen = false,
+  ): boolean {
     return this.#kernels.listenAt(place, this.#host, (end, caller, port) => {
       const names = [nameOf(place), { address: SimulatedKernels.addressOf(caller).host, port }] as const
-      accept(this.#wrap(SimulatedTcpHandle.of(end, names, this.#closingPhase), false), caller)
+      accept(this.#wrap(SimulatedTcpHandle.of(end, names, this.#closingPhase), { allowHalfOpen }), caller)
     })
   }
 
@@ -37,11 +51,10 @@ export class ProgramSockets {
     this.#kernels.unlisten(place, this.#host)
   }
 
-  #wrap(handle: SimulatedTcpHandle, isClient: boolean): net.Socket {
+  #wrap(handle: SimulatedTcpHandle, more: { manualStart?: boolean; allowHalfOpen?: boolean }): net.Socket {
     const options = {
       handle,
-      allowHalfOpen: !isClient,
-      manualStart: isClient,
+      ...more,
       highWaterMark: HIGH_WATER_MARK,
       readable: true,
       writable: true,

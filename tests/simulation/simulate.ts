@@ -1,4 +1,5 @@
 /** Runs one system. */
+import { BootstrapWorld } from './bootstrap-world.ts'
 import { EndpointWorld } from './endpoint-world.ts'
 import { Broken } from './ledger.ts'
 import { NamesWorld } from './names-world.ts'
@@ -16,6 +17,7 @@ export const KINDS = {
   raw: options => new RawWorld(options),
   promotion: options => new PromotionWorld(options),
   names: options => new NamesWorld(options),
+  bootstrap: options => new BootstrapWorld(options),
   rpc: options => new RpcWorld(options),
 } satisfies Record<string, MakeWorld>
 

@@ -13,11 +13,12 @@ const REPEATED = 8
 const PLANT_SEEDS = 60
 /** Fixed seeds of each kind: 200 together. */
 const SEEDS: Readonly<Record<Kind, number>> = {
-  endpoints: 70,
+  endpoints: 60,
   sockets: 35,
   raw: 30,
   promotion: 30,
   names: 15,
+  bootstrap: 10,
   rpc: 20,
 }
 /**
@@ -31,6 +32,7 @@ const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   raw: [1, 0x195c0d53],
   promotion: [2, 0x822cce81],
   names: [2, 0x981b43d6],
+  bootstrap: [1, 0xc182620b],
   rpc: [1, 0x976f108a],
 }
 
