@@ -7,12 +7,8 @@ import net from 'node:net'
 import type { Clock } from '../../nic/clock.ts'
 import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
-import {
-  type Binding,
-  createServerHandle,
-  type ServerInternals,
-  type TcpHandle,
-} from '../host/node-internals.ts'
+import { type Binding, createServerHandle } from '../host/listener-binding.ts'
+import type { ServerInternals, TcpHandle } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
 import { allowsUser } from '../policy/own-policy.ts'

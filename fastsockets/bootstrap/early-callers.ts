@@ -1,9 +1,8 @@
 /** Callers of an early port (early-ports.ts). Loaded with the first one. */
-import net from 'node:net'
+import net, { type Socket } from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { markOwn } from '../../nic/own-sockets.ts'
 import { encodeEarly, HELLO_MAGIC, mayBe } from './bootstrap-layout.ts'
-import type { EarlyPort } from './early-ports.ts'
 import { isOfThisHost } from './held-probe.ts'
 
 /** The server hangs up on more. */
@@ -11,10 +10,16 @@ const CALLERS_MAX = 256
 /** For what is loaded, too. */
 const TIMEOUT_MS = 5000
 
+/** Where they call. */
+interface Called {
+  readonly callers: Set<Socket>
+  greet(caller: Socket): void
+}
+
 let callerCount = 0
 
 /** Greets a caller of the listener on `port` as far as is known. Calls `onWanted` if it asks for the rest. */
-export function greetEarly(early: EarlyPort, handle: object, port: number, onWanted: () => void): void {
+export function greetEarly(early: Called, handle: object, port: number, onWanted: () => void): void {
   makeHidden(() => {
     const caller = new net.Socket({ handle, readable: true, writable: true } as never)
     markOwn(caller)

@@ -2,10 +2,14 @@
  * Hashed ports of listeners in the first phase of a program (relink/light-phase.ts). Each is a bound, listening handle, and loads
  * nothing until somebody calls (early-callers.ts). The bootstrap server takes it over.
  */
-import net, { type Socket } from 'node:net'
+import { createRequire } from 'node:module'
+import net, { type Server, type Socket } from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
+import { setImmediate } from '../../nic/real-time.ts'
 import type { TcpHandle } from '../host/node-internals.ts'
 import { hashedPorts } from './hashed-port.ts'
+
+const require = createRequire(import.meta.url)
 
 /** Like that of Node's servers. */
 const BACKLOG = 511
@@ -52,22 +56,20 @@ export class EarlyPort {
 /** By the address and port of the listener. */
 const early = new Map<string, EarlyPort>()
 
-/** `flags`: those of the listener's own bind. `onCall` gets each caller's handle. */
-export function openEarlyPort(
-  address: string,
-  port: number,
-  flags: unknown,
-  onCall: (early: EarlyPort, caller: object) => void,
-): void {
-  const key = `${address} ${port}`
+/** Of a server that listens. `flags`: those of its bind. Calls `load` if a caller needs what is not loaded. */
+export function openEarlyPort(server: Server, flags: unknown, load: () => void): void {
+  const { address, port } = placeOf(server)
+  const key = keyOf(address, port)
   const family = address.includes(':') ? 6 : 4
-  for (const hashed of hashedPorts(port)) {
+  for (const hashed of port === 0 ? [] : hashedPorts(port)) {
     if (early.has(key)) return
     const handle = makeHidden(() => _createServerHandle?.(address, hashed, family, undefined, flags))
     if (typeof handle !== 'object') continue
     const opened = new EarlyPort(handle, hashed)
     handle.onconnection = (status, caller) => {
-      if (status === 0) onCall(opened, caller)
+      if (status !== 0) return
+      const { greetEarly } = require('./early-callers.ts') as typeof import('./early-callers.ts')
+      greetEarly(opened, caller, port, load)
     }
     if (handle.listen(BACKLOG) !== 0) handle.close()
     else {
@@ -75,34 +77,46 @@ export function openEarlyPort(
       early.set(key, opened)
     }
   }
+  // The primary of a cluster takes the handle when 'listening' is emitted, and its workers have a hashed port of their own.
+  makeHidden(() => setImmediate(() => server.listening || closeAt(key)).unref())
+}
+
+/** 0 is the port of one on a unix path. */
+function placeOf(server: Server): { readonly address: string; readonly port: number } {
+  const place = server.address()
+  return place === null || typeof place === 'string' ? { address: '', port: 0 } : place
+}
+
+function keyOf(address: string, port: number): string {
+  return `${address} ${port}`
+}
+
+function closeAt(key: string): void {
+  early.get(key)?.close()
+  early.delete(key)
 }
 
 /** The early port of a listener if it has that number: the caller owns it now. */
 export function takeEarlyPort(address: string, port: number, hashed: number): EarlyPort | undefined {
-  const key = `${address} ${port}`
+  const key = keyOf(address, port)
   const found = early.get(key)
   if (found?.port !== hashed) return undefined
   early.delete(key)
   return found
 }
 
-/** Closes the early port of a listener that has closed. */
-export function closeEarlyPort(address: string, port: number): void {
-  const key = `${address} ${port}`
-  early.get(key)?.close()
-  early.delete(key)
+/** Closes the early port of a server that is about to close. */
+export function closeEarlyPort(server: Server): void {
+  const { address, port } = placeOf(server)
+  closeAt(keyOf(address, port))
 }
 
 /** Closes the early port with that number, which the program wants itself. */
 export function yieldEarlyPort(hashed: unknown): void {
-  for (const [key, one] of early)
-    if (one.port === hashed) {
-      one.close()
-      early.delete(key)
-    }
+  for (const [key, { port }] of early) if (port === hashed) closeAt(key)
 }
 
+/** Closes those that no bootstrap server has taken over. */
 export function closeEarlyPorts(): void {
-  for (const one of early.values()) one.close()
-  early.clear()
+  for (const key of early.keys()) closeAt(key)
 }

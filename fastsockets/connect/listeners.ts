@@ -14,8 +14,8 @@ import type { FastHandle, FastHandleClass } from '../handle/fast-handle-contract
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { logConnect, recordFast } from '../handle/transport.ts'
 import { isReachable, sourceAddressFor } from '../host/addresses.ts'
+import type { Binding } from '../host/listener-binding.ts'
 import {
-  type Binding,
   nodeInternals,
   type ServerInternals,
   type SocketName,

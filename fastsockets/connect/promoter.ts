@@ -22,7 +22,7 @@ import { type Family, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
 import { targetPath } from '../host/unix-targets.ts'
 import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import { tcpUnder } from '../promotion/find-promoted.ts'
+import { promotedOf, tcpUnder } from '../promotion/find-promoted.ts'
 import { addressesOf, textOf } from '../promotion/four-addresses.ts'
 import type { NativeStarter } from '../promotion/native-starts.ts'
 import { askForTurn } from '../promotion/next-turn.ts'
@@ -219,7 +219,7 @@ export class Promoter implements NativeStarter {
 
   handleTcpWrite(handle: PromotedHandle, length: number): boolean {
     const { socket } = handle
-    const started = socket && startedOf(socket)
+    const started = socket && (startedOf(socket) ?? this.#meet(socket))
     if (socket === undefined || started === undefined) return false
     started.placed = handle
     // It is back on TCP, where it pays anew.
@@ -325,8 +325,9 @@ export class Promoter implements NativeStarter {
     const notes = notesOf(socket)
     if (notes.isServers) return undefined
     const isAccepted = Boolean((socket as { server?: unknown }).server)
-    const ends = isAccepted ? undefined : endsOfTcp(socket._handle, false)
-    const path = !isAccepted && isOverPath(socket._handle) ? targetPath(socket) : undefined
+    const below = promotedOf(socket._handle)?.tcp ?? socket._handle
+    const ends = isAccepted ? undefined : endsOfTcp(below, false)
+    const path = !isAccepted && isOverPath(below) ? targetPath(socket) : undefined
     if (ends === undefined && path === undefined) {
       notes.isServers = true
       return undefined

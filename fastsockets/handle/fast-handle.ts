@@ -46,7 +46,13 @@ import type {
 } from './fast-handle-contract.ts'
 import { HandleScope, Waiting } from './handle-scopes.ts'
 import { NativeSide } from './native-side.ts'
-import { createHandle, type HandleSide, prepareHandles, type ShownHandle } from './socket-handle.ts'
+import {
+  createHandle,
+  type HandleSide,
+  prepareHandles,
+  type ShownHandle,
+  takeHandle,
+} from './socket-handle.ts'
 
 /** The lowest bits of a type of service. */
 const ECN_MASK = 3
@@ -93,13 +99,20 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
   private pendingWrite: Waiting | undefined
   private pendingShutdown: Waiting | undefined
 
-  constructor(dialer: Dialer | undefined, isPipe: boolean, causeId?: number, host = threadHost) {
+  /** `handle`: one that has another side. */
+  constructor(
+    dialer: Dialer | undefined,
+    isPipe: boolean,
+    causeId?: number,
+    host = threadHost,
+    handle?: ShownHandle,
+  ) {
     super()
     this.dialer = dialer
     this.processHost = host
     this.scopeType = isPipe ? 'PIPEWRAP' : 'TCPWRAP'
     this.scope = new HandleScope(this, this.scopeType, causeId)
-    this.handle = createHandle(this, isPipe)
+    this.handle = handle === undefined ? createHandle(this, isPipe) : takeHandle(this, handle)
   }
 
   // What net.js, tls and http2 see.

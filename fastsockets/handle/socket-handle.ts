@@ -8,7 +8,7 @@
  * Its behaviour is in its side (native-side.ts, fast-handle.ts), which a private field refers to. Node's `JSStream`
  * calls five methods by name; they are on the last prototype, and not enumerable.
  */
-import { makeHidden } from '../../nic/index.ts'
+import { makeHidden } from '../../nic/own-resources.ts'
 import {
   type ConnectRequest,
   type NativeStream,
@@ -67,6 +67,7 @@ export type ShownHandle = NativeStream & { reading: boolean }
 interface SocketHandles {
   create(side: HandleSide, isPipe: boolean): ShownHandle
   sideOf(handle: unknown): HandleSide | undefined
+  giveSide(handle: ShownHandle, side: HandleSide): void
 }
 
 let native: NativeStream
@@ -89,6 +90,12 @@ export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
   return (handles as SocketHandles).create(side, isPipe)
 }
 
+/** From now on `handle` behaves as `side` says. */
+export function takeHandle(side: HandleSide, handle: ShownHandle): ShownHandle {
+  handles?.giveSide(handle, side)
+  return handle
+}
+
 /** The fast handle behind `socket._handle`; undefined for other handles. */
 export function fastOf(handle: unknown): FastHandle | undefined {
   return handles?.sideOf(handle) as FastHandle | undefined
@@ -102,12 +109,16 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
 
   /** The members; `imitate` puts each one on the prototype where Node's own handle has it. */
   class SocketHandle extends JsStream {
-    readonly #side: HandleSide
+    #side: HandleSide
 
     constructor(side: HandleSide) {
       super()
       this.#side = side
       super.onread = handleNativeRead
+    }
+
+    static giveSide(handle: ShownHandle, side: HandleSide): void {
+      ;(handle as unknown as SocketHandle).#side = side
     }
 
     static sideOf(handle: unknown): HandleSide | undefined {
@@ -318,6 +329,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     // The side has an async resource of the same type as Node's own handle.
     create: (side, isPipe) => makeHidden(() => (isPipe ? new PipeHandle(side) : new TcpHandle(side))),
     sideOf: SocketHandle.sideOf,
+    giveSide: SocketHandle.giveSide,
   }
 }
 

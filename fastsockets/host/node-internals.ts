@@ -12,10 +12,8 @@ import { createRequire } from 'node:module'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
-import { isIpv6Only, sharesPort } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
 import { tls } from './node-tls.ts'
-import { CAN_SHARE_PORTS } from './node-versions.ts'
 import { processBinding } from './process-binding.ts'
 
 export interface ConnectRequest {
@@ -152,21 +150,12 @@ export interface NodeInternals {
   readonly lures: readonly unknown[]
 }
 
-type CreateServerHandle = (
-  address: string,
-  port: number,
-  family: number,
-  fd: undefined,
-  flags: number,
-) => TcpHandle | number
-
 /**
  * An `import` of `node:process` would read all its members; the getter of `stdin` makes a socket. The copy saves the
  * getter call of the global.
  */
 const { process } = globalThis
 const { _tickCallback: tickCallback } = process as unknown as { _tickCallback?: () => void }
-const { _createServerHandle } = net as unknown as { _createServerHandle?: CreateServerHandle }
 
 let found: NodeInternals | undefined | null = null
 
@@ -263,37 +252,6 @@ export function keepReadBuffer(socket: object, exchange: () => void): void {
   }
 }
 
-/** Options with which a TCP listener is bound, besides its address. */
-export interface Binding {
-  readonly ipv6Only: boolean
-  /** `reusePort`: several listeners share the port, and the kernel distributes clients among them. */
-  readonly isPortShared: boolean
-}
-
-/** libuv's flags of uv_tcp_bind, as net.js passes them to a handle. */
-const UV_TCP_IPV6ONLY = 1
-const UV_TCP_REUSEPORT = 2
-
-/**
- * The binding of a listener. Read from the kernel, because the program may have bound the descriptor itself; from
- * `flags` if the handle has no descriptor.
- */
-export function bindingOf({ fd = -1 }: TcpHandle, flags: number): Binding {
-  if (fd < 0) return { ipv6Only: (flags & UV_TCP_IPV6ONLY) !== 0, isPortShared: false }
-  return { ipv6Only: isIpv6Only(fd), isPortShared: CAN_SHARE_PORTS && sharesPort(fd) }
-}
-
-/** A bound TCP handle that does not listen yet, or a negative errno. */
-export function createServerHandle(
-  address: string,
-  port: number,
-  family: number,
-  { ipv6Only, isPortShared }: Binding,
-): TcpHandle | number {
-  const flags = (ipv6Only ? UV_TCP_IPV6ONLY : 0) | (isPortShared ? UV_TCP_REUSEPORT : 0)
-  return (_createServerHandle as CreateServerHandle)(address, port, family, undefined, flags)
-}
-
 /** A cluster worker's request to its primary for a listener. */
 export interface ServerQuery {
   readonly address: string
@@ -361,6 +319,7 @@ export function isUncaughtHandled(): boolean {
 }
 
 function look(): NodeInternals | undefined {
+  const { _createServerHandle } = net as { _createServerHandle?: unknown }
   if (_createServerHandle === undefined || tickCallback === undefined) return undefined
   const reinitialize = Object.getOwnPropertySymbols(net.Socket.prototype).find(
     symbol => symbol.description === 'kReinitializeHandle',

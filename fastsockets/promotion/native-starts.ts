@@ -6,15 +6,15 @@
  * whose clients turn out to be strangers.
  */
 import { isOwn, makeHidden } from '../../nic/index.ts'
+import { earlySides } from '../handle/early-side.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { type ConnectedTcp, endsOfTcp, isOfHttp2, isOverPath, movableTcp } from '../handle/tcp-below.ts'
 import { type HandleExchange, isUnconnectedTls } from '../handle/tls-sockets.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { type NodeInternals, nodeInternals } from '../host/node-internals.ts'
+import { STRANGERS_MAX } from './native-signs.ts'
 import { PromotedHandle, type Starter } from './promoted-handle.ts'
 
-/** After so many connections in a row without a relinked client, servers accept with Node's own handle. */
-const STRANGERS_MAX = 4
 let strangers = 0
 
 /** A relinked client has asked this thread for something. */
@@ -32,7 +32,9 @@ export function startOverTcp(socket: FastSocket, exchange: HandleExchange, start
   const tcp = makeHidden(() => (nodeInternals() as NodeInternals).createTcp()) as ConnectedTcp
   const own = new PromotedHandle(tcp, exchange, undefined, starter)
   own.socket = socket
+  const isReferenced = (socket._handle as { hasRef?(): boolean } | null)?.hasRef?.() !== false
   exchange(socket, own.handle)
+  if (!isReferenced) own.unref()
   // A session of http2 has looked at the handle before this one.
   own.noteNative()
 }
@@ -63,4 +65,14 @@ function mayBeRelinked(tcp: ConnectedTcp): boolean {
   if (strangers >= STRANGERS_MAX) return false
   const address = withoutMapping(endsOfTcp(tcp, true)?.client.address ?? '')
   return isOverPath(tcp) || isReachable(address, address.includes(':') ? 6 : 4)
+}
+
+/** The rest is loaded: connections that native code has begun to read may move. */
+export function replaceEarly(exchange: HandleExchange, starter: NativeStarter | undefined): void {
+  for (const early of earlySides) {
+    const { tcp, socket } = early
+    const client = (socket as { server?: unknown }).server ? undefined : starter
+    makeHidden(() => new PromotedHandle(tcp, exchange, socket, client, undefined, early))
+  }
+  earlySides.clear()
 }

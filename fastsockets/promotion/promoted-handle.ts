@@ -19,6 +19,7 @@
  * While both directions are on the stream, the TCP connection stays open and silent: its names and ports are those of the socket.
  */
 
+import type { EarlySide } from '../handle/early-side.ts'
 import { FastStreamHandle } from '../handle/fast-handle.ts'
 import type { FastSocket, HandleHost, WriteCallback } from '../handle/fast-handle-contract.ts'
 import {
@@ -110,22 +111,24 @@ export class PromotedHandle extends FastStreamHandle {
   private isInBack = false
   private onBack: ((isBack: boolean) => void)[] = []
 
-  /** `socket`: it has the TCP handle now. Without one this handle is in place from the start. */
+  /** `socket`: it has the TCP handle now, or `early` in place of it. Without one this handle is in place from the start. */
   constructor(
     tcp: ConnectedTcp,
     exchange: HandleExchange,
     socket: FastSocket | undefined,
     starter?: Starter,
     host?: HandleHost,
+    early?: EarlySide,
   ) {
-    super(undefined, isOverPath(tcp), undefined, host)
+    super(undefined, isOverPath(tcp), undefined, host, early?.handle)
     this.socket = socket
     this.tcp = tcp
     this.exchange = exchange
     this.wait = new CountWait(tcp, this.processHost)
     this.starter = starter
-    this.isPlaced = socket === undefined
-    if (socket === undefined) tcp.onread = this.readsTcp
+    this.isPlaced = socket === undefined || early !== undefined
+    if (early !== undefined) this.replace(early)
+    if (this.isPlaced) tcp.onread = this.readsTcp
     else this.tcpReader = tcp.onread as ReadListener
   }
 
@@ -287,6 +290,18 @@ export class PromotedHandle extends FastStreamHandle {
     this.noteNative()
   }
 
+  /** Native code reads the handle already. */
+  private replace({ tcp, onread, upper, isReading, hasShut }: EarlySide): void {
+    this.readCount = this.tcpRead = tcp.bytesRead
+    this.writtenCount = this.tcpWritten = tcp.bytesWritten
+    this.onread = onread
+    this.upper = upper
+    this.wantsData = isReading
+    this.hasShutTcp = hasShut
+    this.isUnreferenced = !tcp.hasRef()
+    this.noteNative()
+  }
+
   // The outgoing direction.
 
   /** All further writes go to the stream, unless the end is out, or about to be. */
@@ -318,11 +333,13 @@ export class PromotedHandle extends FastStreamHandle {
   override handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
     if (this.outgoing === 'stream') return super.handleNativeWrite(request, buffers)
     const isAtOnce = this.completesAtOnce(request)
+    let length = 0
     const status = writeBelow(this.tcp, buffers, (written, isInCall) => {
-      if (isInCall) this.completeWritten(request, isAtOnce)
-      else this.completeWrite(request, written)
+      if (!isInCall) return this.completeWrite(request, written)
+      length = this.noteWritten()
+      this.completeWritten(request, isAtOnce)
     })
-    this.starter?.handleTcpWrite(this, this.noteWritten())
+    this.starter?.handleTcpWrite(this, length + this.noteWritten())
     return status
   }
 

@@ -11,7 +11,7 @@ import {
   yieldHashedPort,
 } from '../connect/listeners.ts'
 import { showSlowListener } from '../connect/slow-listeners.ts'
-import type { Binding } from '../host/node-internals.ts'
+import type { Binding } from '../host/listener-binding.ts'
 import { systemError } from '../host/socket-errors.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'

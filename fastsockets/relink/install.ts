@@ -73,8 +73,8 @@ import {
 import { define } from '../host/define.ts'
 import { inTurns } from '../host/in-turns.ts'
 import { openIoTurns } from '../host/io-turns.ts'
+import { bindingOf } from '../host/listener-binding.ts'
 import {
-  bindingOf,
   hasBoundSource,
   type NodeInternals,
   nodeInternals,
@@ -92,7 +92,7 @@ import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
 import { lengthOfWrite } from '../promotion/connections.ts'
 import { mayReturn, moveToTcpUnread } from '../promotion/demotion.ts'
-import { isForNativeCode, placeForNative, startOverTcp } from '../promotion/native-starts.ts'
+import { isForNativeCode, placeForNative, replaceEarly, startOverTcp } from '../promotion/native-starts.ts'
 import { handleWritev, takeBack } from '../promotion/next-turn.ts'
 import { openHandles, openSockets } from '../promotion/reads.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -161,6 +161,7 @@ function wrapAll(): void {
   })
   const routes = new Routes()
   const promoter = wrapClient(Handle, peers, routes, exchange)
+  replaceEarly(exchange, promoter)
   wrapSocket(promoter)
   wrapNative(promoter && (socket => placeForNative(socket, exchange, promoter)))
   const publishAgain = wrapServer(peers)

@@ -4,12 +4,13 @@
  */
 import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
-import type net from 'node:net'
+import net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { performance } from '../../nic/performance.ts'
 import { nextTick, setImmediate } from '../../nic/real-time.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
+import { define } from '../host/define.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { noteTarget } from '../host/unix-targets.ts'
@@ -25,6 +26,7 @@ import {
 } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 import { targetOf } from './connect-target.ts'
+import { entries } from './entries.ts'
 
 /** A server that began to listen in this phase. */
 export interface LightListener {
@@ -68,6 +70,37 @@ export function beginLightPhase(load: () => void): void {
   if (startPhase.hasFolder) folder = require('./light-folder.ts') as typeof import('./light-folder.ts')
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
+  watchHttp2()
+}
+
+/** A session of http2 calls `setNoDelay` right before it takes the handle of a connected socket. */
+function watchHttp2(): void {
+  const { setNoDelay } = net.Socket.prototype
+  define(net.Socket.prototype, 'setNoDelay', function (this: FastSocket, ...args: [boolean?]): net.Socket {
+    if (args.length === 0 && this.listeners('close').some(({ name }) => name === 'socketOnClose'))
+      noteNative(this)
+    return setNoDelay.apply(this, args)
+  })
+}
+
+type Wrap = (this: FastSocket, below: FastSocket | null, handle: unknown, ...rest: unknown[]) => unknown
+let isWatchingTls = false
+
+/** A program that uses TLS has loaded it before it connects or listens. */
+function watchTls(): void {
+  const { moduleLoadList = [] } = process as { moduleLoadList?: readonly string[] }
+  if (isWatchingTls || !moduleLoadList.includes('NativeModule tls')) return
+  isWatchingTls = true
+  const { prototype } = (require('node:tls') as { TLSSocket: { prototype: { _wrapHandle?: Wrap } } })
+    .TLSSocket
+  const { _wrapHandle } = prototype
+  if (_wrapHandle === undefined) return
+  const wrap: Wrap = function (this: FastSocket, below, handle, ...rest) {
+    const isTaken = below?._handle && handle === below._handle
+    if (isTaken) noteNative(below, this)
+    return _wrapHandle.call(this, below, isTaken ? below._handle : handle, ...rest)
+  }
+  define(prototype, '_wrapHandle', wrap)
 }
 
 /** Calls `load` once datagrams have paid the price, in a program that has no light phase. */
@@ -92,6 +125,7 @@ function handleAccepted(message: unknown): void {
 
 /** True if the connection needs the rest now. */
 export function noteConnect(socket: FastSocket, args: readonly unknown[]): boolean {
+  watchTls()
   takeBack(socket)
   const target = targetOf(args)
   const way = folder !== undefined && target !== undefined ? folder.wayTo(target) : 'here'
@@ -104,11 +138,25 @@ export function noteConnect(socket: FastSocket, args: readonly unknown[]): boole
 
 /** Before Node's own `_writeGeneric`. */
 export function noteWrite(socket: FastSocket, writev: boolean, length: number): void {
+  payWrite(length)
+  if (writev) handleWritev(socket)
+  if (isDue && !socket.connecting) askForTurn(socket, length)
+}
+
+function payWrite(length: number): void {
   writeCount++
   // TCP has taken no longer than the time since the last payment, if one write follows another.
   pay(Math.min(writePriceUs(length), 1000 * (performance.now() - paidAtMs)))
-  if (writev) handleWritev(socket)
-  if (isDue && !socket.connecting) askForTurn(socket, length)
+}
+
+/** Native code is about to read a connected socket: TLS, whose socket is `upper`, or http2. */
+function noteNative(socket: FastSocket, upper?: FastSocket): void {
+  if (onPaid === undefined || socket.connecting || isOwn(socket)) return
+  const signs = require('../promotion/native-signs.ts') as typeof import('../promotion/native-signs.ts')
+  if (!signs.mayMoveEarly(socket)) return
+  const { takeEarly } =
+    require('../promotion/early-native.ts') as typeof import('../promotion/early-native.ts')
+  takeEarly(socket, entries._writeGeneric as FastSocket['_writeGeneric'], payWrite, upper)
 }
 
 function noteReads(bytes: number, times: number): void {
@@ -124,6 +172,7 @@ export function noteDatagram(): void {
 
 /** True if the listener needs the rest now. */
 export function noteListening(server: net.Server, args: readonly unknown[]): boolean {
+  watchTls()
   if (folder?.isForFolder(args)) return true
   // A program that opens and closes servers all the time leaves none here.
   for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
@@ -136,28 +185,14 @@ export function noteListening(server: net.Server, args: readonly unknown[]): boo
 
 /** Clients that need the fast way before the first byte can call it. */
 function openHashedPort(server: net.Server, args: readonly unknown[]): void {
-  const place = server.address()
-  if (onPaid === undefined || place === null || typeof place === 'string' || (args[AT_FD] as number) >= 0)
-    return
-  const { address, port } = place
+  if (onPaid === undefined || !server.listening || (args[AT_FD] as number) >= 0) return
   earlyPorts ??= require('../bootstrap/early-ports.ts') as typeof import('../bootstrap/early-ports.ts')
-  earlyPorts.openEarlyPort(address, port, args[AT_FLAGS], (early, caller) => {
-    const { greetEarly } =
-      require('../bootstrap/early-callers.ts') as typeof import('../bootstrap/early-callers.ts')
-    greetEarly(early, caller, port, loadSoon)
-  })
-  // The primary of a cluster takes the handle when 'listening' is emitted, and its workers have a hashed port of their own.
-  makeHidden(() =>
-    setImmediate(() => {
-      if (!server.listening) earlyPorts?.closeEarlyPort(address, port)
-    }).unref(),
-  )
+  earlyPorts.openEarlyPort(server, args[AT_FLAGS], loadSoon)
 }
 
 /** Before Node's own `close`. */
 export function noteClosing(server: net.Server): void {
-  const place = earlyPorts && server.address()
-  if (place && typeof place !== 'string') earlyPorts?.closeEarlyPort(place.address, place.port)
+  earlyPorts?.closeEarlyPort(server)
 }
 
 /** No bootstrap server has taken them over. */

@@ -16,6 +16,7 @@ import { PendingChunks } from './pending-chunks.ts'
 import type { MessageOut, StreamHost, UnreadCount } from './stream-host.ts'
 import {
   BYTES_WORDS,
+  COUNT_SIZE,
   DATA,
   EARLY_WINDOW,
   FLAG_BACK,
@@ -94,6 +95,8 @@ export abstract class SendingHalf {
    * has not consumed.
    */
   sendSequence = 0
+  /** More than the count of a promotion. */
+  hasBeenConsumed = false
   protected sendLimit = 0
   protected peerConsumed = 0
   pending: PendingChunks | undefined
@@ -290,6 +293,7 @@ export abstract class SendingHalf {
     if (progress < 0 || progress > sent)
       return `${consumed >>> 0} bytes consumed of ${this.sendSequence >>> 0} sent`
     this.peerConsumed = consumed
+    this.hasBeenConsumed ||= consumed > COUNT_SIZE || consumed < 0
     this.sendLimit = (this.sendLimit + progress) | 0
     const { words } = this.counts
     words[PEER_TAKEN] = (words[PEER_TAKEN] as number) + progress

@@ -99,6 +99,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   // Receiving.
   /** Sequence of the next byte to receive. */
   receiveSequence = 0
+  /** More than the count of a promotion was reported as consumed. */
+  private hasReported = false
   /** The first window of the peer. */
   readonly window: number
   private receiveState: ReceiveState = 'open'
@@ -174,7 +176,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
     if (this.state === 'closing' || this.state === 'closed') return
     const isEarly = !this.isAnswered || this.isJustConnected()
     const hasBytes =
-      (this.waitingLength > 0 || this.queuedCount > 0) && !this.isCountAlone(this.receiveSequence)
+      (this.waitingLength > 0 || this.queuedCount > 0) &&
+      !this.isCountAlone(this.receiveSequence, this.hasReported)
     const isUnread = hasBytes || this.zcopy?.isFetching === true
     this.closeHow = reset || (isUnread && !isEarly) ? CLOSE_RESET : isEarly ? CLOSE_EARLY : CLOSE_DONE
     this.closeReceived = this.receiveSequence
@@ -264,7 +267,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     if (zcopy?.isFetching === true) return 'data behind an offer'
     this.receiveSequence = end
     if (this.state === 'closing') {
-      if (length > 0 && !this.isCountAlone(end)) this.answerClosed()
+      if (length > 0 && !this.isCountAlone(end, this.hasReported)) this.answerClosed()
       return undefined
     }
     if (zcopy !== undefined) zcopy.voidPosted()
@@ -291,7 +294,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   handleClosed(how: number, received: number): void {
     // What was sent to a client that closed early came after its end.
     const isBeyond =
-      this.isBeyond(received) && (this.unsentLength > 0 || !this.isCountAlone(this.sendSequence))
+      this.isBeyond(received) &&
+      (this.unsentLength > 0 || !this.isCountAlone(this.sendSequence, this.hasBeenConsumed))
     const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && isBeyond)
     this.peerClosed = true
     this.isCutOff ||= this.zcopy?.isOffering === true
@@ -326,8 +330,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
   }
 
   /** Of a promotion: the count is all that has gone this way. No close makes a reset of it, as none of an idle TCP. */
-  private isCountAlone(sequence: number): boolean {
-    return this.isPromotion && sequence <= COUNT_SIZE && sequence >= 0
+  private isCountAlone(sequence: number, hasGoneOn: boolean): boolean {
+    // After 2 ** 32 bytes the sequence is small again.
+    return this.isPromotion && !hasGoneOn && sequence <= COUNT_SIZE && sequence >= 0
   }
 
   /** The channel is gone: the peer died, or broke the protocol (`cause`), which TCP would report as `code`. */
@@ -544,6 +549,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     if (this.out.reserveOneWay(CONSUMED, CONSUMED_WORDS, -this.id, reported, 0, 0, 0) < 0) return false
     this.out.commitOneWay(0)
     this.reportedLast = reported
+    this.hasReported ||= reported > COUNT_SIZE || reported < 0
     return true
   }
 

@@ -1,15 +1,15 @@
 /**
  * TLS and http2 between two programs that start on TCP. argv: 'server', or 'client' and what the server said. The server says its
- * ports, and tells each client in its answers what carries the connection on its side. The client runs what it is
- * sent: { run, count }, and answers { isRight, seen }: what both sides said in turn.
+ * ports, and tells each client in its answers what carries the connection on its side. The client says a port of its own, and runs what it is
+ * sent: { run, count, keeps }, with the connection of the same run before if that `keeps` it, and answers { isRight, seen }: what both sides said in turn.
  */
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import https from 'node:https'
+import { createRequire } from 'node:module'
 import net, { type AddressInfo, type Server, type Socket } from 'node:net'
 import tls from 'node:tls'
 import grpc from '@grpc/grpc-js'
-import { transportOf } from '../../../fastsockets/index.ts'
 import { certificate, trust } from '../../interop/certificate.ts'
 
 export interface Seen {
@@ -31,7 +31,13 @@ const raw = {
   responseDeserialize: same,
 }
 
+const require = createRequire(import.meta.url)
+
+/** In the first phase, which the question would end, all is over TCP. */
 function wire(socket: Socket): string {
+  if (!Object.keys(require.cache).some(file => /\/(runtime-[^/]*\.cjs|koffi\/)/.test(file))) return 'tcp'
+  const { transportOf } =
+    require('../../../fastsockets/index.cjs') as typeof import('../../../fastsockets/index.ts')
   return transportOf(socket).transport
 }
 
@@ -108,8 +114,7 @@ async function secured(name: string): Promise<Socket> {
   return socket
 }
 
-async function lines(count: number, given?: Socket): Promise<Seen> {
-  const socket = given ?? tls.connect({ ...trust(), host: HOST, port: ports.tls as number })
+async function lines(count: number, socket: Socket): Promise<Seen> {
   socket.setEncoding('latin1')
   const seen = new Set<string>()
   let isRight = true
@@ -122,8 +127,10 @@ async function lines(count: number, given?: Socket): Promise<Seen> {
     isRight &&= got.slice(at + 1, -1) === line
     seen.add(`${wire(socket)} ${got.slice(0, at)}`)
   }
-  socket.end()
-  await once(socket, 'close')
+  if (!isKept) {
+    socket.end()
+    await once(socket, 'close')
+  }
   return { isRight, seen: [...seen] }
 }
 
@@ -142,11 +149,14 @@ async function requests(count: number): Promise<Seen> {
   return { isRight, seen: [...seen] }
 }
 
-async function streams(scheme: 'http' | 'https', count: number, name: string, given?: Socket): Promise<Seen> {
-  const session = http2.connect(`${scheme}://${HOST}:${ports[name]}`, {
+function sessionOf(scheme: 'http' | 'https', name: string, given?: Socket): http2.ClientHttp2Session {
+  return http2.connect(`${scheme}://${HOST}:${ports[name]}`, {
     ...trust(),
     ...(given && { createConnection: () => given }),
   })
+}
+
+async function streams(count: number, session: http2.ClientHttp2Session): Promise<Seen> {
   const seen = new Set<string>()
   let isRight = true
   for (let i = 0; i < count; i++) {
@@ -156,14 +166,15 @@ async function streams(scheme: 'http' | 'https', count: number, name: string, gi
     isRight &&= Buffer.concat(await stream.toArray()).equals(bodyOf(i))
     seen.add(`${wire(below(session))} ${headers['x-wire']}`)
   }
-  session.close()
-  await once(session, 'close')
+  if (!isKept) {
+    session.close()
+    await once(session, 'close')
+  }
   return { isRight, seen: [...seen] }
 }
 
 /** Nothing of its sockets is shown: both sides have them in their status. */
-async function calls(count: number): Promise<Seen> {
-  const client = new grpc.Client(`${HOST}:${ports.grpc}`, grpc.credentials.createInsecure())
+async function calls(count: number, client: grpc.Client): Promise<Seen> {
   let isRight = true
   for (let i = 0; i < count; i++) {
     const answer = await new Promise<Buffer | undefined>((resolve, reject) =>
@@ -176,27 +187,45 @@ async function calls(count: number): Promise<Seen> {
   return { isRight, seen: [] }
 }
 
+let isKept = false
+const kept = new Map<string, unknown>()
+
+/** What `open` has made for that run before, if it was kept. */
+async function held<T>(name: string, open: () => T | Promise<T>): Promise<T> {
+  const known = (kept.get(name) as T | undefined) ?? (await open())
+  if (isKept) kept.set(name, known)
+  return known
+}
+
+const tlsSocket = (): Socket => tls.connect({ ...trust(), host: HOST, port: ports.tls as number })
+const grpcClient = (): grpc.Client =>
+  new grpc.Client(`${HOST}:${ports.grpc}`, grpc.credentials.createInsecure())
 const runs: Record<string, (count: number) => Promise<Seen>> = {
-  tls: lines,
+  tls: async count => lines(count, await held('tls', tlsSocket)),
   https: requests,
-  http2: count => streams('https', count, 'http2'),
-  h2c: count => streams('http', count, 'h2c'),
-  'tls over a connected socket': async count => lines(count, await secured('tls')),
-  'http2 over a connected socket': async count => streams('https', count, 'http2', await secured('http2')),
-  'h2c over a connected socket': async count => streams('http', count, 'h2c', await connected('h2c')),
-  'tls over an accepted socket': async count => lines(count, await secured('wrapped')),
-  'h2c over an accepted socket': async count => streams('http', count, 'handed', await connected('handed')),
-  grpc: calls,
+  http2: count => streams(count, sessionOf('https', 'http2')),
+  h2c: count => streams(count, sessionOf('http', 'h2c')),
+  'tls over a connected socket': async count => lines(count, await held('tls over', () => secured('tls'))),
+  'http2 over a connected socket': async count =>
+    streams(count, await held('http2 over', async () => sessionOf('https', 'http2', await secured('http2')))),
+  'h2c over a connected socket': async count =>
+    streams(count, await held('h2c over', async () => sessionOf('http', 'h2c', await connected('h2c')))),
+  'tls over an accepted socket': async count => lines(count, await held('tls at', () => secured('wrapped'))),
+  'h2c over an accepted socket': async count =>
+    streams(count, await held('h2c at', async () => sessionOf('http', 'handed', await connected('handed')))),
+  grpc: async count => calls(count, await held('grpc', grpcClient)),
 }
 
 if (role === 'server') await serve()
 else {
   process.on('message', message => {
-    const { run, count } = message as { run: string; count: number }
+    const { run, count, keeps = false } = message as { run: string; count: number; keeps?: boolean }
+    isKept = keeps
     ;(runs[run] as (count: number) => Promise<Seen>)(count).then(
       result => process.send?.(result),
       error => process.send?.({ error: String(error?.stack) }),
     )
   })
-  process.send?.('ready')
+  // Whoever calls its hashed port makes it load what its sockets need.
+  const own = net.createServer().listen(0, HOST, () => process.send?.((own.address() as AddressInfo).port))
 }

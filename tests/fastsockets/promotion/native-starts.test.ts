@@ -1,8 +1,13 @@
 /** TLS and http2 start on TCP, and change their wire below while they are in use. */
+import { once } from 'node:events'
+import net from 'node:net'
 import t, { type Test } from 'tap'
+import { HELLO_MAGIC } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
+import { eventually } from '../../support/until.ts'
 import type { Seen } from '../programs/native-starts.ts'
 
 const COUNT = 150
@@ -60,4 +65,37 @@ t.test('to a server that is not relinked', async t => {
   ])
     for (let i = 0; i < 2; i++)
       t.match(await client.ask<Seen>({ run, count: COUNT }), { isRight: true, seen: [/^tcp /] }, run)
+})
+
+/** A program in its first phase loads the rest when a client asks for its greeting. */
+async function load(port: number): Promise<void> {
+  const caller = net.connect(hashedPort(port, 0), '127.0.0.1')
+  caller.once('data', () => caller.write(HELLO_MAGIC))
+  await once(caller, 'close')
+}
+
+t.test('native code that began before anything was loaded becomes fast', async t => {
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const options = relinked({ env })
+  const server = new Child(t, program('native-starts'), ['server'], options)
+  const ports = await server.receive<Record<string, number>>()
+  const client = new Child(t, program('native-starts'), ['client', JSON.stringify(ports)], options)
+  const clientPort = await client.receive<number>()
+  const runs = ['tls over a connected socket', 'http2 over a connected socket', 'h2c over a connected socket']
+  const ask = async (run: string, count: number): Promise<Seen> =>
+    await client.ask({ run, count, keeps: true })
+  for (const run of runs) t.strictSame(await ask(run, 10), { isRight: true, seen: ['tcp tcp'] }, run)
+  t.match(await ask('grpc', 10), { isRight: true })
+  t.strictSame([readStatusOf(client.pid)[0]?.isLoaded, readStatusOf(server.pid)[0]?.isLoaded], [false, false])
+  await load(clientPort)
+  await load(ports.h2c as number)
+  for (const run of runs) {
+    const { isRight, seen } = await ask(run, COUNT)
+    t.strictSame([isRight, seen.at(-1)], [true, 'shm shm'], `${run}: ${seen}`)
+  }
+  await eventually('the move of gRPC', async () => {
+    t.match(await ask('grpc', 50), { isRight: true })
+    return readStatusOf(client.pid)[0]?.promoted === runs.length + 1
+  })
+  await client.kill()
 })

@@ -1,0 +1,291 @@
+/**
+ * The side of a handle whose connection is over TCP, and that native code is about to read, in the first phase of a program: it needs
+ * little of this package. PromotedHandle takes the handle over once the rest is loaded (promotion/promoted-handle.ts).
+ */
+import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
+import {
+  type ConnectRequest,
+  callIfFunction,
+  copyOwner,
+  disown,
+  drainTicks,
+  type ReadListener,
+  type SocketName,
+} from '../host/node-internals.ts'
+import { errorOfErrno, UV_EINVAL, UV_EISCONN, UV_EOF } from '../host/socket-errors.ts'
+import { lastRead, ownRead, reportToReader } from '../host/stream-state.ts'
+import { guard } from '../host/thrown-errors.ts'
+import type { FastSocket } from './fast-handle-contract.ts'
+import { createHandle, type HandleSide, nativeMethods, type ShownHandle } from './socket-handle.ts'
+import { type ConnectedTcp, isOverPath, shutdownBelow, writeBelow } from './tcp-below.ts'
+
+type Service = { getTypeOfService?(): number; setTypeOfService?(value: number): number; asyncReset?(): void }
+
+/** RFC 8446, section 5.1: type, version, length. */
+const TLS_HEADER_SIZE = 5
+const TLS_LENGTH = 3
+/** RFC 9113, section 4.1: the length is first. */
+const HTTP2_HEADER_SIZE = 9
+/** RFC 9113, section 3.4: what a client of http2 sends first. */
+const PREFACE_SIZE = 24
+
+/** Those in use. */
+export const earlySides = new Set<EarlySide>()
+
+export class EarlySide implements HandleSide {
+  readonly handle: ShownHandle
+  readonly tcp: ConnectedTcp & Service
+  readonly socket: FastSocket
+  onread: ReadListener | undefined
+  /** The TLS socket above. */
+  upper: FastSocket | undefined
+  isClosed = false
+  isReading: boolean
+  hasShut = false
+  private readonly frameHeader = Buffer.alloc(HTTP2_HEADER_SIZE)
+  private headerLength = 0
+  /** Of the frame that TCP brings. */
+  private frameLeft = 0
+  private readonly onWrite: (length: number) => void
+
+  /** Puts the handle in place of `tcp`. `onWrite` is told of each write of native code. */
+  constructor(
+    tcp: ConnectedTcp,
+    socket: FastSocket,
+    onWrite: (length: number) => void,
+    upper: FastSocket | undefined,
+  ) {
+    this.tcp = tcp
+    this.socket = socket
+    this.onWrite = onWrite
+    if (upper === undefined && (socket as { server?: object | null }).server) this.frameLeft = PREFACE_SIZE
+    this.upper = upper
+    this.handle = createHandle(this, isOverPath(tcp))
+    copyOwner(tcp, this.handle)
+    this.onread = tcp.onread
+    this.isReading = this.handle.reading = tcp.reading
+    tcp.onread = arrayBuffer => this.readTcp(arrayBuffer)
+    socket._handle = this.handle
+    earlySides.add(this)
+  }
+
+  private readTcp(arrayBuffer: ArrayBuffer | undefined): void {
+    const { result, offset } = lastRead() ?? { result: arrayBuffer?.byteLength ?? UV_EOF, offset: 0 }
+    if (arrayBuffer === undefined && result !== UV_EOF) return this.fail(result)
+    if (arrayBuffer === undefined) this.feed(undefined)
+    else this.feedFrames(Buffer.from(arrayBuffer, offset, result))
+  }
+
+  /**
+   * Node runs next ticks and microtasks after each callback of native code, but not while JavaScript is below it, as here. A program
+   * that awaits each event would miss the second one of a read. So each frame is fed by itself, and ticks run in between.
+   */
+  private feedFrames(bytes: Buffer): void {
+    let from = 0
+    for (let at = 0; at < bytes.length; ) {
+      if (this.frameLeft === 0) this.frameHeader[this.headerLength++] = bytes[at++] as number
+      const taken = Math.min(this.frameLeft, bytes.length - at)
+      at += taken
+      this.frameLeft -= taken
+      if (this.headerLength === this.headerSize) this.beginFrame()
+      if (this.frameLeft > 0 || this.headerLength > 0) continue
+      this.feed(bytes.subarray(from, at))
+      from = at
+      if (from < bytes.length) drainTicks()
+      if (this.isClosed) return
+    }
+    if (from < bytes.length) this.feed(bytes.subarray(from))
+  }
+
+  private get headerSize(): number {
+    return this.isUnderTls ? TLS_HEADER_SIZE : HTTP2_HEADER_SIZE
+  }
+
+  private beginFrame(): void {
+    this.headerLength = 0
+    this.frameLeft = this.isUnderTls
+      ? this.frameHeader.readUInt16BE(TLS_LENGTH)
+      : this.frameHeader.readUIntBE(0, 3)
+  }
+
+  private get isUnderTls(): boolean {
+    return Object.getOwnPropertyDescriptor(this.handle, 'reading')?.get !== undefined
+  }
+
+  private feed(bytes: Buffer | undefined): void {
+    enterNative()
+    try {
+      if (bytes === undefined) nativeMethods().emitEOF.call(this.handle)
+      else nativeMethods().readBuffer.call(this.handle, bytes)
+    } finally {
+      leaveNative()
+    }
+  }
+
+  private fail(status: number): void {
+    const owner = this.upper ?? this.socket
+    if (!reportToReader(owner._handle, status)) owner.destroy(errorOfErrno(status, 'read'))
+  }
+
+  handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown {
+    return this.onread?.call(this.handle, ownRead(arrayBuffer))
+  }
+
+  handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
+    const { isUnderTls } = this
+    // As in NativeSide: http2 expects its writes to complete at once.
+    const isAtOnce = !isUnderTls && request.oncomplete === undefined
+    const { bytesWritten } = this.tcp
+    const status = writeBelow(this.tcp, buffers, (written, isInCall) => {
+      if (!isInCall) this.complete(request, written)
+      else if (isAtOnce) guard(it => this.complete(it, 0), undefined, request)
+      else afterNativeCall(() => this.complete(request, 0))
+    })
+    // Writes above TLS are counted as those of a socket.
+    if (!isUnderTls) this.onWrite(this.tcp.bytesWritten - bytesWritten)
+    return status
+  }
+
+  private complete(request: object, status: number): void {
+    enterNative()
+    try {
+      nativeMethods().finishWrite.call(this.handle, request, status)
+    } finally {
+      leaveNative()
+    }
+  }
+
+  handleNativeShutdown(request: object): number {
+    this.hasShut = true
+    return shutdownBelow(this.tcp, () => {
+      enterNative()
+      try {
+        nativeMethods().finishShutdown.call(this.handle, request, 0)
+      } finally {
+        leaveNative()
+      }
+    })
+  }
+
+  noteNative(): void {}
+
+  useUserBuffer(bytes: Uint8Array): void {
+    nativeMethods().useUserBuffer.call(this.handle, bytes)
+  }
+
+  readStart(): number {
+    this.isReading = this.tcp.reading = true
+    return this.tcp.readStart()
+  }
+
+  readStop(): number {
+    this.isReading = this.tcp.reading = false
+    return this.tcp.readStop()
+  }
+
+  shutdown(request: object): number {
+    this.hasShut = true
+    return this.tcp.shutdown(request)
+  }
+
+  close(callback?: () => void): void {
+    if (this.end()) this.tcp.close(() => this.finish(callback))
+  }
+
+  reset(callback: () => void): number {
+    const status = this.isClosed ? UV_EINVAL : this.tcp.reset(() => this.finish(callback))
+    if (status === 0) this.end()
+    return status
+  }
+
+  private end(): boolean {
+    const isFirst = !this.isClosed
+    this.isClosed = true
+    earlySides.delete(this)
+    return isFirst
+  }
+
+  private finish(callback: (() => void) | undefined): void {
+    callIfFunction(callback, this.handle)
+    this.onread = undefined
+    disown(this.handle)
+  }
+
+  // As TCP has it.
+
+  get readCount(): number {
+    return this.tcp.bytesRead
+  }
+
+  get writtenCount(): number {
+    return this.tcp.bytesWritten
+  }
+
+  get writeQueueSize(): number {
+    return this.tcp.writeQueueSize
+  }
+
+  get asyncId(): number {
+    return this.tcp.getAsyncId?.() ?? -1
+  }
+
+  renewScope(): void {
+    this.tcp.asyncReset?.()
+  }
+
+  hasBegun(): boolean {
+    return true
+  }
+
+  connect(_request: ConnectRequest, _address: string, _port?: number): number {
+    return UV_EISCONN
+  }
+
+  connect6(_request: ConnectRequest, _address: string, _port: number): number {
+    return UV_EISCONN
+  }
+
+  bind(_address: string, _port: number): number {
+    return UV_EINVAL
+  }
+
+  bind6(_address: string, _port: number): number {
+    return UV_EINVAL
+  }
+
+  getsockname(out: SocketName): number {
+    return this.tcp.getsockname(out)
+  }
+
+  getpeername(out: SocketName): number {
+    return this.tcp.getpeername(out)
+  }
+
+  setNoDelay(isOn: boolean): number {
+    return this.tcp.setNoDelay(isOn)
+  }
+
+  setKeepAlive(isOn: boolean, delayS: number): number {
+    return this.tcp.setKeepAlive(isOn, delayS)
+  }
+
+  setTypeOfService(value: number): number {
+    return this.tcp.setTypeOfService?.(value) ?? UV_EINVAL
+  }
+
+  getTypeOfService(): number {
+    return this.tcp.getTypeOfService?.() ?? UV_EINVAL
+  }
+
+  hasRef(): boolean {
+    return this.tcp.hasRef()
+  }
+
+  ref(): void {
+    this.tcp.ref()
+  }
+
+  unref(): void {
+    this.tcp.unref()
+  }
+}
