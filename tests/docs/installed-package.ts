@@ -97,8 +97,11 @@ import('fastsockets${part}').then(all => {
     t.equal(stdout.trim(), 'hello shm')
     t.match(stderr, /FASTSOCKETS_TWO_VERSIONS.*0\.0\.1, which was loaded later/)
   })
-  await t.test('types for every way in which a compiler finds modules, without skipLibCheck', async t => {
-    const names = `import { connect } from 'fastsockets/raw'
+  // As Node itself finds them: writeTypedPrograms.
+  await t.test(
+    'types for every other way in which a compiler finds modules, without skipLibCheck',
+    async t => {
+      const names = `import { connect } from 'fastsockets/raw'
 import { Endpoint, openEndpoint } from 'fastsockets/am'
 import { NameClient } from 'fastsockets/nameservice'
 import { serve } from 'fastsockets/rpc'
@@ -108,26 +111,28 @@ export const all = [connect, openEndpoint, Endpoint, NameClient, serve]
 export const text = (of: Transport): string => (of.reason === undefined ? of.transport : of.reason.code)
 export let socket: Socket | undefined
 `
-    writeFileSync(join(folder, 'common.cts'), `import net = require('fastsockets')\n${names}net.connect(1)\n`)
-    writeFileSync(join(folder, 'common.ts'), `import net = require('fastsockets')\n${names}net.connect(1)\n`)
-    writeFileSync(join(folder, 'module.mts'), `import net from 'fastsockets'\n${names}net.connect(1)\n`)
-    for (const [module, resolution, ...sources] of [
-      ['node16', 'node16', 'common.cts', 'module.mts'],
-      ['commonjs', 'node10', 'common.ts'],
-      ['preserve', 'bundler', 'module.mts'],
-    ] as const) {
-      const modes = ['--module', module, '--moduleResolution', resolution]
-      const roots = ['--types', 'node', '--typeRoots', join(CHECKOUT, 'node_modules/@types')]
-      const flags = ['--noEmit', '--strict', '--target', 'es2022']
-      const tsc = join(CHECKOUT, 'node_modules/typescript/bin/tsc')
-      const { stdout } = await run(
-        process.execPath,
-        [tsc, ...flags, ...modes, ...roots, ...sources],
-        at,
-      ).catch((error: { stdout: string }) => error)
-      t.equal(stdout, '', resolution)
-    }
-  })
+      writeFileSync(
+        join(folder, 'common.ts'),
+        `import net = require('fastsockets')\n${names}net.connect(1)\n`,
+      )
+      writeFileSync(join(folder, 'module.mts'), `import net from 'fastsockets'\n${names}net.connect(1)\n`)
+      for (const [module, resolution, ...sources] of [
+        ['commonjs', 'node10', 'common.ts'],
+        ['preserve', 'bundler', 'module.mts'],
+      ] as const) {
+        const modes = ['--module', module, '--moduleResolution', resolution]
+        const roots = ['--types', 'node', '--typeRoots', join(CHECKOUT, 'node_modules/@types')]
+        const flags = ['--noEmit', '--strict', '--target', 'es2022']
+        const tsc = join(CHECKOUT, 'node_modules/typescript/bin/tsc')
+        const { stdout } = await run(
+          process.execPath,
+          [tsc, ...flags, ...modes, ...roots, ...sources],
+          at,
+        ).catch((error: { stdout: string }) => error)
+        t.equal(stdout, '', resolution)
+      }
+    },
+  )
   const { stdout } = await run(bin, ['--help'], at)
   t.match(stdout, /run.*doctor.*demo/s, 'the bin')
   await t.test('the bench works, and names what is missing', async t => {
@@ -171,8 +176,11 @@ new Mine().connect(options).on('error', error => error instanceof net.RequiredEr
 import { CompletionQueue, connect, listen, type RawServer, type RawSocket } from 'fastsockets/raw'
 import { openEndpoint } from 'fastsockets/am'
 import { registerMetrics } from 'fastsockets/metrics'
+import { NameClient } from 'fastsockets/nameservice'
+import { serve } from 'fastsockets/rpc'
+import 'fastsockets/register'
 export const all: [Socket?, RawServer?, RawSocket?] = []
-console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics)
+console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics, NameClient, serve)
 `
   writeFileSync(join(folder, 'imported.mts'), `import net from 'fastsockets'\n${body}\n${named}`)
   writeFileSync(join(folder, 'all.mts'), `import * as net from 'fastsockets'\n${body}`)
