@@ -14,6 +14,8 @@ const OPEN_US = 5000
 const LOCK_RETRY_US = 50_000
 const FULL_RATE = 0.02
 const EPOCH_LENGTH = 12
+/** Of one store. */
+const REVISIONS_MAX = 2 ** 32
 
 export class NamesDisk {
   /** Writes fail at times. */
@@ -22,9 +24,8 @@ export class NamesDisk {
   failures = 0
   /** Each beginning of an empty store. */
   beginnings = 0
-  /** All changes that were written, in their order, by what is unique: name, lease, revision. */
-  readonly #written = new Map<string, { readonly order: number; readonly entry: StoredEntry }>()
-  #order = 0
+  /** The order of all entries that were written, by what is unique: name, lease, revision. */
+  readonly #written = new Map<string, number>()
   #head: JournalHead | undefined
   readonly #leases = new Map<string, StoredLease>()
   readonly #entries = new Map<string, StoredEntry>()
@@ -46,7 +47,7 @@ export class NamesDisk {
 
   /** The place of an entry among all that were ever written; undefined if it never was. */
   orderOf(name: string, lease: string, revision: number): number | undefined {
-    return this.#written.get(keyOf(name, lease, revision))?.order
+    return this.#written.get(keyOf(name, lease, revision))
   }
 
   /** The journal of a daemon on `host`. */
@@ -119,10 +120,17 @@ export class NamesDisk {
       ({ revision }) => revision > head.oldestRevision && revision <= head.revision - changes.length,
     )
     this.#changes = [...kept, ...changes]
-    for (const { name, entry } of changes) {
-      if (entry === undefined) continue
-      this.#written.set(keyOf(name, entry.lease, entry.revision), { order: this.#order++, entry })
-    }
+    // Of a batch that is longer than the history the first changes are not kept.
+    for (const entry of entries.values()) this.#note(entry)
+    for (const { entry } of changes) this.#note(entry)
+  }
+
+  #note(entry: StoredEntry | undefined): void {
+    if (entry === undefined) return
+    this.#written.set(
+      keyOf(entry.name, entry.lease, entry.revision),
+      this.beginnings * REVISIONS_MAX + entry.revision,
+    )
   }
 }
 
