@@ -1,6 +1,6 @@
 /** Serves the printer, in a process of its own. argv: a list of drivers; a name to publish; where to listen. */
 import { range } from 'rxjs'
-import { type Endpoint, openEndpoint } from '../../../am/index.ts'
+import { type Endpoint, type EndpointOptions, openEndpoint } from '../../../am/index.ts'
 import { type Handlers, serve } from '../../../am/rpc/index.ts'
 import { optionsOf } from '../../support/driver-lists.ts'
 import { printer } from './printer.ts'
@@ -53,8 +53,9 @@ export const handlers: Handlers<(typeof printer)['methods']> = {
 
 if (process.send !== undefined && process.argv[1]?.endsWith('service-child.js')) {
   const [list, name, listen] = process.argv.slice(2)
-  const chosen = listen === undefined ? optionsOf(list) : { drivers: [list as string], listen }
-  const options = { ...(list !== 'all' && chosen), ...(name && { name }) }
+  const chosen = (): EndpointOptions =>
+    listen === undefined ? optionsOf(list) : { drivers: [list as string], listen }
+  const options = { ...(list !== 'all' && chosen()), ...(name && { name }) }
   const endpoint: Endpoint = await openEndpoint(options)
   serve(endpoint, printer, handlers)
   process.on('message', () => endpoint.close().then(() => process.exit(0)))
