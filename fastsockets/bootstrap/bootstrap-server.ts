@@ -3,7 +3,7 @@
  * door that the greeting names; clients of other hosts send it here. Each fast listener of the program has one, bound
  * to the same address.
  */
-import net from 'node:net'
+import net, { type Server, type Socket } from 'node:net'
 import type { Clock } from '../../nic/clock.ts'
 import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
@@ -37,8 +37,8 @@ const ADDRESS_CALLERS_MAX = 32
 export interface BootstrapNetwork {
   readonly clock: Clock
   /** Undefined if the port is taken. */
-  listen(place: BootstrapPlace, port: number): net.Server | undefined
-  mayAsk(caller: net.Socket, listenerPort: number): boolean
+  listen(place: BootstrapPlace, port: number): Server | undefined
+  mayAsk(caller: Socket, listenerPort: number): boolean
 }
 
 export interface BootstrapHost extends HelloHost {
@@ -68,7 +68,7 @@ export class BootstrapServer {
   readonly port: number
   /** Clients compute the port themselves; otherwise only the name service knows it. */
   readonly isHashed: boolean
-  readonly #server: net.Server
+  readonly #server: Server
   readonly #place: Greeted
   readonly #door: Door | undefined
   readonly #mayAsk: BootstrapNetwork['mayAsk']
@@ -146,7 +146,7 @@ export class BootstrapServer {
   }
 
   private constructor(
-    server: net.Server,
+    server: Server,
     isHashed: boolean,
     place: Greeted,
     host: BootstrapHost,
@@ -195,11 +195,11 @@ export class BootstrapServer {
   }
 
   /** A caller of this host that has the first bytes of the greeting. */
-  #greetOn(caller: net.Socket): void {
+  #greetOn(caller: Socket): void {
     caller.end(this.#greeting.subarray(EARLY_SIZE), () => caller.destroy())
   }
 
-  #greet(caller: net.Socket): void {
+  #greet(caller: Socket): void {
     publishStep('server called')
     markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
@@ -231,7 +231,7 @@ export class BootstrapServer {
 }
 
 /** Bound as the listener is, unless `bound` is. */
-function listenOnPort(place: BootstrapPlace, port: number, bound?: TcpHandle): net.Server | undefined {
+function listenOnPort(place: BootstrapPlace, port: number, bound?: TcpHandle): Server | undefined {
   const handle = bound ?? makeHidden(() => createServerHandle(place.address, port, place.family, place))
   if (typeof handle === 'number') return undefined
   const server = new net.Server()
@@ -250,7 +250,7 @@ function isOwnAddress(address: string | undefined): boolean {
   return address !== undefined && reachableOwnAddress(withoutMapping(address)) !== undefined
 }
 
-function mayAsk({ remoteAddress, localAddress }: net.Socket, listenerPort: number): boolean {
+function mayAsk({ remoteAddress, localAddress }: Socket, listenerPort: number): boolean {
   if (remoteAddress === undefined || localAddress === undefined) return false
   return mayAskUs(withoutMapping(remoteAddress), withoutMapping(localAddress), listenerPort)
 }
@@ -259,7 +259,7 @@ function mayAsk({ remoteAddress, localAddress }: net.Socket, listenerPort: numbe
  * Whether the caller of a shadow may learn the listener's id, which admits it to the listener. Abstract names have no
  * permissions; files have: the kernel judges users other than ours, at the file's own listener.
  */
-function mayKnow(key: string, caller: net.Socket): boolean {
+function mayKnow(key: string, caller: Socket): boolean {
   const uid = uidOf(caller)
   return uid !== undefined && (isFileKey(key) ? isOwnUser(uid) : allowsUser(uid))
 }

@@ -520,8 +520,14 @@ export class PromotedHandle extends FastStreamHandle {
     if (this.phase === 'asked') this.leave()
     if (this.phase === 'tcp') return onBack(!this.isClosed)
     this.onBack.push(onBack)
+    this.goBack(this.stream as SocketStream)
+  }
+
+  private goBack(stream: SocketStream): void {
     this.returnOut()
     this.endMove()
+    // It will never say that it has moved.
+    if (this.wantsBack && stream.peerClosed) this.settleBack(false)
   }
 
   /** Our further bytes go to TCP; the stream says so behind all that it has. */
@@ -552,11 +558,7 @@ export class PromotedHandle extends FastStreamHandle {
   /** In each turn with news. */
   handleArrival(): void {
     const { stream } = this
-    if (stream === undefined || (!this.wantsBack && !stream.asksBack)) return
-    this.returnOut()
-    this.endMove()
-    // It will never say that it has moved.
-    if (this.wantsBack && stream.peerClosed) this.settleBack(false)
+    if (stream !== undefined && (this.wantsBack || stream.asksBack)) this.goBack(stream)
   }
 
   override handleShutdown(): void {

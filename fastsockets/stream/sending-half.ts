@@ -425,9 +425,10 @@ export abstract class SendingHalf {
     return true
   }
 
-  /** False if there is no room. Nothing may follow an offer: flags wait for its RD_COMPL. */
+  /** False if there is no room. Nothing may follow an offer: flags wait for its RD_COMPL, or are void once the peer has closed. */
   private sendOwed(): boolean {
-    if (this.flagsOwed === 0 || this.state !== 'open' || this.zcopy?.isOffering === true) return true
+    if (this.flagsOwed === 0 || this.state !== 'open' || this.isCutOff || this.zcopy?.isOffering === true)
+      return true
     if (!this.maySend() || this.reserveData(0, this.flagsOwed) < 0) return false
     this.commitData(0)
     this.flagsOwed = 0

@@ -55,7 +55,11 @@ export class PromotionProcess
     this.all.push(connection)
     const [near, far] = this.#kernels.connectPrograms(this.host, to.host)
     connection.client.open(near)
-    to.host.post(0, () => connection.server.open(far))
+    to.host.post(0, () => {
+      if (to.isAlive) connection.server.open(far)
+      // The program has ended meanwhile, and nobody accepts it.
+      else far.reset()
+    })
   }
 
   protected accept(stream: SocketStream, port: number, promised: number): number | Accepted {
