@@ -30,7 +30,7 @@ const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   endpoints: [1, 0xc1eb1bff],
   sockets: [1, 0x26e02fd1],
   raw: [1, 0x195c0d53],
-  promotion: [2, 0x822cce81],
+  promotion: [2, 0xe210c345],
   names: [2, 0x981b43d6],
   bootstrap: [1, 0xc182620b],
   rpc: [1, 0x976f108a],
