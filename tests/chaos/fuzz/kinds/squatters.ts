@@ -29,7 +29,8 @@ const LISTENER_PORT_OF_UNIX = 0
 
 /** Says something spoilt, in one piece or two, and then is silent or hangs up. */
 function squat(random: Random, greeting: Buffer, socket: Socket): void {
-  socket.on('error', () => {})
+  // A caller may say HELLO to what looks like a server in its first phase.
+  socket.on('error', () => {}).resume()
   const said = spoil(random, greeting)
   const cut = random.chance(0.2) ? random.within(0, said.length) : said.length
   socket.write(said.subarray(0, cut))
