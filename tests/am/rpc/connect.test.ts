@@ -99,7 +99,7 @@ testOver(
     t.equal((await errorOf(nobody.unary({}))).code, Code.Unimplemented)
     const gone = createClient(
       Echo,
-      createFastTransport({ endpoint, to: endpoint.name.replace(/.$/, last => (last === '0' ? '1' : '0')) }),
+      createFastTransport({ endpoint, to: endpoint.name.replace(/[0-9a-f]{16}(?=@|$)/, '0'.repeat(16)) }),
     )
     t.match((await errorOf(gone.unary({}))).code, Code.Unavailable)
     const small = createClient(Echo, createFastTransport({ endpoint, to: silent.name, writeMaxBytes: 10 }))
