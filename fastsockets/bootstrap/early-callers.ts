@@ -5,7 +5,7 @@ import { markOwn } from '../../nic/own-sockets.ts'
 import { encodeEarly, HELLO_MAGIC, mayBe } from './bootstrap-layout.ts'
 import { isOfThisHost } from './held-probe.ts'
 
-/** The server hangs up on more. */
+/** With so many waiting the server loads the rest, which counts callers by their users, and hangs up on this one. */
 const CALLERS_MAX = 256
 /** For what is loaded, too. */
 const TIMEOUT_MS = 5000
@@ -25,7 +25,9 @@ export function greetEarly(early: Called, handle: object, port: number, onWanted
     markOwn(caller)
     caller.unref()
     caller.on('error', () => caller.destroy())
-    if (callerCount >= CALLERS_MAX || !isOfThisHost(caller)) return void caller.destroy()
+    const isNear = isOfThisHost(caller)
+    if (isNear && callerCount >= CALLERS_MAX) onWanted()
+    if (!isNear || callerCount >= CALLERS_MAX) return void caller.destroy()
     callerCount++
     caller.on('close', () => {
       callerCount--

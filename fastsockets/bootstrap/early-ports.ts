@@ -1,6 +1,6 @@
 /**
- * Hashed ports of listeners in the first phase of a program (relink/light-phase.ts). Each is a bound, listening handle, and loads
- * nothing until somebody calls (early-callers.ts). The bootstrap server takes it over.
+ * Hashed ports of listeners in the first phase of a program (relink/light-phase.ts). Each is a bound, listening handle. The first
+ * client that calls makes it load early-callers.ts. The bootstrap server, once loaded, takes the handle over.
  */
 import { createRequire } from 'node:module'
 import net, { type Server, type Socket } from 'node:net'

@@ -67,7 +67,10 @@ function look(): FallbackReason | undefined {
   for (const [name, needed] of Object.entries(NEEDED))
     if (needed === undefined) return fallbackReason('NOT_STARTED', `there is no ${name}`)
   if (isDeprecationPending())
-    return fallbackReason('NOT_STARTED', '--pending-deprecation makes Node warn of what is needed')
+    return fallbackReason(
+      'NOT_STARTED',
+      'with --pending-deprecation Node would warn of its functions that Fast Sockets calls',
+    )
   // Read early, while descriptors are free, and cached. Without the identity no peer could see that it is on this host.
   hostIdentity()
   return nodeInternals() === undefined ? fallbackReason('NODE_INTERNALS') : undefined

@@ -49,7 +49,10 @@ export function* kernelSockets(
   }
 }
 
-/** Whether somebody listens at one of these ports in our network namespace. Cheap: the kernel lists listeners first. False without /proc. */
+/**
+ * Whether a process of our network namespace listens at one of these ports. Cheap: the kernel lists listeners first. False without
+ * /proc, and where the kernel lists more than `LISTED_MAX` bytes before: another user may open many listeners.
+ */
 export function isListened(ports: readonly number[]): boolean {
   try {
     return ports.length > 0 && [4, 6].some(family => isListenedBy(ports, family))
@@ -60,13 +63,17 @@ export function isListened(ports: readonly number[]): boolean {
 
 /** As many bytes as the kernel gives at once. */
 const PIECE = 4096
+/** About 1,700 listeners. */
+const LISTED_MAX = 256 * 1024
 
 function isListenedBy(ports: readonly number[], family: number): boolean {
   const fd = openSync(`/proc/thread-self/net/tcp${family === 6 ? '6' : ''}`, 'r')
   try {
     const piece = Buffer.alloc(PIECE)
     let rest = ''
-    for (let length = readSync(fd, piece); length > 0; length = readSync(fd, piece)) {
+    let left = LISTED_MAX
+    for (let length = readSync(fd, piece); length > 0 && left > 0; length = readSync(fd, piece)) {
+      left -= length
       const lines = (rest + piece.toString('latin1', 0, length)).split('\n')
       rest = lines.pop() as string
       for (const line of lines) {

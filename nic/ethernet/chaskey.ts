@@ -1,7 +1,7 @@
 /**
  * Chaskey-12, a message authentication code for 32-bit processors (Mouha et al., "Chaskey", SAC 2014; ISO/IEC 29192-6):
- * without the key nobody can compute a tag, or change the words so that it still fits. Of SipHash's 64-bit additions
- * JavaScript makes four times the instructions.
+ * an attacker without the key can neither compute a tag nor change the words so that the tag still fits. SipHash, the usual choice,
+ * adds 64-bit words, for which V8 needs four times the instructions.
  */
 const ROUNDS = 12
 /** 16-byte blocks, as words. */

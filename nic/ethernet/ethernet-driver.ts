@@ -197,8 +197,8 @@ async function connectEnd(
 }
 
 /**
- * The keys of both directions (RFC 5869): from the offering side, and to it. Whoever reads or changes what the sides exchange learns
- * nothing without the shared key. Within a host the exchange is private, and there is none.
+ * The keys of both directions (RFC 5869): of the offering side's frames, and of the connecting side's. A stranger who reads or changes
+ * the blob and the reply learns no key, as he has not the shared one. Within a host no stranger reads them, and no shared key is needed.
  */
 function keysOf(
   sharedKey: Buffer | undefined,

@@ -63,6 +63,7 @@ function countOfFamily(libc: Libc, fd: number, family: number, port: number): nu
     const length = libc.recv(fd, answer, answer.length, MSG_DONTWAIT)
     if (length < HEADER_SIZE) return undefined
     for (let at = 0; at + HEADER_SIZE <= length; at += (answer.readUInt32LE(at) + 3) & ~3) {
+      if (answer.readUInt32LE(at) < HEADER_SIZE) return undefined
       const type = answer.readUInt16LE(at + 4)
       if (type === NLMSG_DONE) return count
       if (type !== SOCK_DIAG_BY_FAMILY) return undefined
