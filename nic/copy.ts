@@ -2,6 +2,8 @@
 const WHOLE_LOOP_MAX = 8
 /** The same for a part of an array, for which `set` needs a view: 96 bytes of garbage. */
 const LOOP_MAX = 96
+/** As `LOOP_MAX`, for words in a loop that is not unrolled; a view is ten times as fast for 4 KiB. */
+const LOOP_WORDS_MAX = 64
 
 /** Copies `length` bytes between two arrays that do not overlap. */
 export function copyBytes(
@@ -23,6 +25,21 @@ export function copyBytes(
     new Uint8Array(source.buffer as ArrayBuffer, source.byteOffset + sourceOffset, length),
     targetOffset,
   )
+}
+
+/** Copies `count` words between two arrays that do not overlap. */
+export function copyWords(
+  source: Int32Array,
+  sourceWord: number,
+  target: Int32Array,
+  targetWord: number,
+  count: number,
+): void {
+  if (count > LOOP_WORDS_MAX) {
+    const part = new Int32Array(source.buffer as ArrayBuffer, source.byteOffset + 4 * sourceWord, count)
+    return target.set(part, targetWord)
+  }
+  for (let i = 0; i < count; i++) target[targetWord + i] = source[sourceWord + i] as number
 }
 
 /**

@@ -8,7 +8,7 @@ import { verbsDriver } from './verbs/index.ts'
 
 export { ablation } from './ablation.ts'
 export { atomics } from './atomics.ts'
-export { copyBytes, hasBytes } from './copy.ts'
+export { copyBytes, copyWords, hasBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
 export { openSocketHelper } from './ethernet/index.ts'
 export type { FaultCounts, FaultInterface } from './fault/fault-interface.ts'

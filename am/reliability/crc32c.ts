@@ -52,18 +52,6 @@ export function copyWithCrc(
   return sum
 }
 
-/** The same without a sum. */
-export function copyWords(
-  source: Int32Array,
-  sourceWord: number,
-  target: Int32Array,
-  targetWord: number,
-  length: number,
-): void {
-  const count = (length + 3) >> 2
-  for (let i = 0; i < count; i++) target[targetWord + i] = source[sourceWord + i] as number
-}
-
 function addPair(crc: number, first: number, second: number): number {
   const mixed = crc ^ first
   return (

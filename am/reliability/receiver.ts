@@ -1,5 +1,5 @@
-import { ablation, type FrameSink } from '../../nic/index.ts'
-import { CRC_START, copyWithCrc, copyWords, crcOfWords } from './crc32c.ts'
+import { ablation, copyWords, type FrameSink } from '../../nic/index.ts'
+import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
 import {
   ACK_WORD,
   align8,
@@ -17,6 +17,7 @@ import {
   SEQUENCE_WORD,
   sackAtOf,
   WINDOW_FRAMES,
+  wordCount,
 } from './reliability-layout.ts'
 import type { Limits } from './reliability-options.ts'
 import type { ReliabilityStats } from './reliability-stats.ts'
@@ -136,7 +137,7 @@ export class Receiver {
     for (let i = 0; i < HEADER_WORDS; i++) header[i] = words[at + i] as number
     const claimed = header[CRC_WORD] as number
     if (this.#isIntact) {
-      copyWords(words, at + HEADER_WORDS, this.landingWords, this.#assembled >> 2, contentLength)
+      copyWords(words, at + HEADER_WORDS, this.landingWords, this.#assembled >> 2, wordCount(contentLength))
       return claimed === length
     }
     header[CRC_WORD] = length

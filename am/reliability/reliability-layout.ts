@@ -74,3 +74,8 @@ export function sackAtOf(sequence: number): number {
 export function align8(length: number): number {
   return (length + 7) & ~7
 }
+
+/** Words that hold so many bytes. */
+export function wordCount(length: number): number {
+  return (length + 3) >> 2
+}

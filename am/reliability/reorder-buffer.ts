@@ -1,4 +1,5 @@
-import { WINDOW_FRAMES, WINDOW_MASK } from './reliability-layout.ts'
+import { copyWords } from '../../nic/index.ts'
+import { WINDOW_FRAMES, WINDOW_MASK, wordCount } from './reliability-layout.ts'
 
 const BLOCK_WORDS = 64
 const BLOCK_SIZE = 4 * BLOCK_WORDS
@@ -51,8 +52,15 @@ export class ReorderBuffer {
     this.#lengths[slot] = length
     this.#goesOn[slot] = goesOn ? 1 : 0
     this.#firstBlocks[slot] = this.#freeBlock
-    for (let word = 0; 4 * word < length; word += BLOCK_WORDS) {
-      copyWords(words, at + word, this.#blocks, this.#freeBlock * BLOCK_WORDS, length - 4 * word)
+    const count = wordCount(length)
+    for (let word = 0; word < count; word += BLOCK_WORDS) {
+      copyWords(
+        words,
+        at + word,
+        this.#blocks,
+        this.#freeBlock * BLOCK_WORDS,
+        Math.min(BLOCK_WORDS, count - word),
+      )
       this.#freeBlock = this.#nextBlocks[this.#freeBlock] as number
       this.#freeCount--
     }
@@ -66,8 +74,9 @@ export class ReorderBuffer {
     const slot = sequence & WINDOW_MASK
     const length = this.#lengths[slot] as number
     let block = this.#firstBlocks[slot] as number
-    for (let word = 0; 4 * word < length; word += BLOCK_WORDS) {
-      copyWords(this.#blocks, block * BLOCK_WORDS, words, at + word, length - 4 * word)
+    const count = wordCount(length)
+    for (let word = 0; word < count; word += BLOCK_WORDS) {
+      copyWords(this.#blocks, block * BLOCK_WORDS, words, at + word, Math.min(BLOCK_WORDS, count - word))
       const next = this.#nextBlocks[block] as number
       this.#nextBlocks[block] = this.#freeBlock
       this.#freeBlock = block
@@ -83,16 +92,4 @@ export class ReorderBuffer {
     const index = (sequence >> 5) & (BIT_WORDS - 1)
     this.#bits[index] = (this.#bits[index] as number) ^ (1 << (sequence & 31))
   }
-}
-
-/** Copies the bytes of one block, of the `length` that remain. */
-function copyWords(
-  source: Int32Array,
-  sourceWord: number,
-  target: Int32Array,
-  targetWord: number,
-  length: number,
-): void {
-  const count = Math.min(BLOCK_WORDS, (length + 3) >> 2)
-  for (let i = 0; i < count; i++) target[targetWord + i] = source[sourceWord + i] as number
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../nic/clock.ts'
-import type { VirtualInterface } from '../../nic/index.ts'
-import { CRC_START, copyWithCrc, copyWords, crcOfWords } from './crc32c.ts'
+import { copyWords, type VirtualInterface } from '../../nic/index.ts'
+import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
 import type { Receiver } from './receiver.ts'
 import {
   ACK_WORD,
@@ -21,6 +21,7 @@ import {
   SEQUENCE_WORD,
   sackAtOf,
   WINDOW_MASK,
+  wordCount,
 } from './reliability-layout.ts'
 import type { Limits } from './reliability-options.ts'
 import type { ReliabilityStats } from './reliability-stats.ts'
@@ -250,7 +251,7 @@ export class Sender {
     const kind = retention.goesOn[slot] === 0 ? KIND_DATA : KIND_PART
     this.#putHeader(words, head, kind, frame, HEADER_SIZE + length)
     const from = retention.wordOf(slot)
-    if (this.#isIntact) copyWords(retention.words, from, words, head + HEADER_WORDS, length)
+    if (this.#isIntact) copyWords(retention.words, from, words, head + HEADER_WORDS, wordCount(length))
     else {
       const crc = crcOfWords(CRC_START, words, head, HEADER_WORDS)
       words[head + CRC_WORD] = ~copyWithCrc(crc, retention.words, from, words, head + HEADER_WORDS, length)

@@ -2,6 +2,7 @@
  * The tag of a frame, made as UMAC's (RFC 4418): NH of the content, 16 bytes for each 1024, then Chaskey-12 of NONCE, LENGTH, KIND
  * and those bytes. No nonce comes twice, so that the tags tell nothing of the hashes.
  */
+import { copyWords } from '../copy.ts'
 import { authenticate, scheduleOf } from './chaskey.ts'
 import { AUTHENTIC_WORD, CONTENT_WORD, MTU_MAX } from './frame-layout.ts'
 import { NH_KEY_SIZE, NH_SIZE, type Nh, openNh } from './nh.ts'
@@ -54,24 +55,8 @@ export function tagFrame(key: FrameKey, words: Int32Array, head: number, size: n
   for (let i = 0; i < HEADER_WORDS; i++) memory[input++] = words[head + AUTHENTIC_WORD + i] as number
   const content = head + CONTENT_WORD
   const count = size >> 2
-  copyContent(words, content, memory, count)
+  copyWords(words, content, memory, CONTENT_AT, count)
   for (let at = 0; at < count; at += NH_WORDS, input += RESULT_WORDS)
     hash(4 * (CONTENT_AT + at), 4 * (CONTENT_AT + Math.min(count, at + NH_WORDS)), 0, 4 * input)
   authenticate(key.chaskey, memory, INPUT_AT, input - INPUT_AT)
-}
-
-/** Unrolled by a block, which makes it twice as fast. */
-function copyContent(words: Int32Array, from: number, memory: Int32Array, count: number): void {
-  for (let i = 0; i < count; i += 8) {
-    const source = from + i
-    const target = CONTENT_AT + i
-    memory[target] = words[source] as number
-    memory[target + 1] = words[source + 1] as number
-    memory[target + 2] = words[source + 2] as number
-    memory[target + 3] = words[source + 3] as number
-    memory[target + 4] = words[source + 4] as number
-    memory[target + 5] = words[source + 5] as number
-    memory[target + 6] = words[source + 6] as number
-    memory[target + 7] = words[source + 7] as number
-  }
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { copyBytes, hasBytes } from '../../nic/index.ts'
+import { copyBytes, copyWords, hasBytes } from '../../nic/index.ts'
 import { patterned } from '../support/frames.ts'
 
 const LENGTHS = [0, 1, 7, 8, 63, 64, 95, 96, 97, 128, 1000]
@@ -31,6 +31,21 @@ t.test('copyBytes reads the part of a buffer that an array shows, not the buffer
     t.ok(whole.subarray(36, 36 + length).equals(target), `${length} bytes`)
   }
 })
+
+t.test(
+  'copyWords moves exactly the words that it is told to, of the part of a buffer that an array shows',
+  async t => {
+    for (const count of [0, 1, 63, 64, 65, 352, 1000]) {
+      const whole = patterned(4 * (count + 16), 3)
+      const source = new Int32Array(whole.buffer, whole.byteOffset + 8, count + 10)
+      const target = new Int32Array(count + 20).fill(-1)
+      copyWords(source, 3, target, 7, count)
+      const expected = new Int32Array(count + 20).fill(-1)
+      for (let i = 0; i < count; i++) expected[7 + i] = whole.readInt32LE(4 * (i + 5))
+      t.same(target, expected, `${count} words`)
+    }
+  },
+)
 
 t.test('hasBytes sees that a buffer is gone or shorter, also once V8 has compiled it', async t => {
   type Resizable = ArrayBuffer & { resize(length: number): void }
