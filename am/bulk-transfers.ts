@@ -1,5 +1,5 @@
 /**
- * Long messages and gets. Up to `PART_MAX` bytes travel in the message itself. Longer transfers use one-sided
+ * Long messages and gets. Up to `partMax` bytes travel in the message itself. Longer transfers use one-sided
  * access where the driver has it: one copy, without the peer's program. Otherwise PARTs carry the bytes, and the
  * peer copies them into its segment. A long message that finds no room waits in a copy; each channel sends one at
  * a time.
@@ -43,6 +43,11 @@ import { NO_WORDS, type Words } from './words.ts'
  * are as large. Below this a copy through the ring is faster than the two system calls of one-sided access.
  */
 export const PART_MAX = 64 * 1024
+/**
+ * The same without one-sided access: a kernel TCP connection carries 1 MiB in parts of 120 KiB 1.5 times as fast as in parts of 64 KiB.
+ * A little below the longest frame, an eighth of the usual queue: else 1 MiB would leave a part of a few bytes.
+ */
+const FRAME_PART_MAX = 120 * 1024
 
 const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
 
@@ -119,7 +124,8 @@ export class BulkTransfers implements CompletionSink {
     this.#log = log
     this.#segment = options.segment
     this.#longMax = options.longMax
-    this.partMax = Math.min(PART_MAX, this.#end.capabilities.frameMax - HEADER_SIZE_MAX)
+    const { frameMax, rdmaWrite } = this.#end.capabilities
+    this.partMax = Math.min(rdmaWrite ? PART_MAX : FRAME_PART_MAX, frameMax - HEADER_SIZE_MAX)
   }
 
   get segmentBytes(): Uint8Array {
