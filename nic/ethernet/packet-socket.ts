@@ -18,7 +18,6 @@ import {
 } from '../posix/constants.ts'
 import { type Libc, type PollHandle, systemError } from '../posix/libc.ts'
 import { type Mapping, mapShared, unmapShared } from '../posix/mapping.ts'
-import { clearInterval, setInterval } from '../real-time.ts'
 import { forgetDescriptor, noteDescriptor } from '../threads/thread-ranges.ts'
 import type { Device } from './device.ts'
 import { ETHERTYPE } from './frame-layout.ts'
@@ -28,34 +27,6 @@ import { type RingShape, ringShape } from './ring-layout.ts'
 const ADDRESS_SIZE = 20
 /** struct tpacket_req: size and number of blocks, size and number of slots. */
 const REQUEST_SIZE = 16
-
-/** Interval of looks in a worker: koffi's handle would abort the process if the kernel woke a thread that is being stopped. */
-const WORKER_LOOK_MS = 1
-
-class TimedHandle implements PollHandle {
-  #timer: NodeJS.Timeout | undefined
-
-  start(_options: object, listener: () => void): void {
-    this.#timer ??= setInterval(listener, WORKER_LOOK_MS)
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
-  }
-
-  ref(): void {
-    this.#timer?.ref()
-  }
-
-  unref(): void {
-    this.#timer?.unref()
-  }
-
-  close(): void {
-    this.stop()
-  }
-}
 
 export class PacketSocket {
   readonly fd: number
@@ -89,11 +60,8 @@ export class PacketSocket {
 
   /** Calls `listener` from the event loop while there are frames, or now and then in a worker, until `hush`. */
   watch(listener: () => void, isRef: boolean): void {
-    if (this.#watcher === undefined && isMainThread) this.#watcher = this.#libc.watch(this.fd, listener)
-    else {
-      this.#watcher ??= new TimedHandle()
-      this.#watcher.start({ readable: true }, listener)
-    }
+    if (this.#watcher === undefined) this.#watcher = this.#libc.watch(this.fd, listener)
+    else this.#watcher.start({ readable: true }, listener)
     if (isRef) this.#watcher.ref()
     else this.#watcher.unref()
   }

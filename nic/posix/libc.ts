@@ -3,7 +3,9 @@
  * library (another platform, koffi missing) it returns a reason, so that importing this package never throws.
  */
 import { createRequire } from 'node:module'
+import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
+import { clearInterval, setInterval } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { bindIoPhase, type OpenIoPhase } from './uv-phase.ts'
 
@@ -16,6 +18,39 @@ export interface PollHandle {
   ref(): void
   unref(): void
   close(): void
+}
+
+/** Interval of looks in a worker: koffi's handle would abort the process if it rang in a worker that is being stopped. */
+const WORKER_LOOK_MS = 1
+
+class TimedHandle implements PollHandle {
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(listener: () => void) {
+    this.start({ readable: true }, listener)
+    this.unref()
+  }
+
+  start(_options: object, listener: () => void): void {
+    this.#timer ??= setInterval(listener, WORKER_LOOK_MS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  ref(): void {
+    this.#timer?.ref()
+  }
+
+  unref(): void {
+    this.#timer?.unref()
+  }
+
+  close(): void {
+    this.stop()
+  }
 }
 
 export interface Libc {
@@ -80,7 +115,10 @@ export interface Libc {
   /** Address of the memory behind a buffer; the caller keeps the buffer alive. */
   address(buffer: Uint8Array): bigint
   openIoPhase: OpenIoPhase | undefined
-  /** Calls `listener` from the event loop while `fd` is readable. Does not keep the loop alive until `ref`. */
+  /**
+   * Calls `listener` from the event loop while `fd` is readable; in a worker every millisecond, readable or not. Does not keep the
+   * loop alive until `ref`.
+   */
   watch(fd: number, listener: () => void): PollHandle
   /** An ArrayBuffer over memory outside V8. Collecting the ArrayBuffer does not free the memory. */
   view(address: bigint, length: number): ArrayBuffer
@@ -181,6 +219,7 @@ function bindLibc(koffi: Koffi): Libc {
     errnoName: errno => names.get(errno) ?? `errno ${errno}`,
     address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),
     watch: (fd, listener) => {
+      if (!isMainThread) return new TimedHandle(listener)
       const handle = koffi.node.poll(fd, { readable: true }, listener) as unknown as PollHandle
       handle.unref()
       return handle
