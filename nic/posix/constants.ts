@@ -66,7 +66,6 @@ export const IPPROTO_TCP = 6
 export const IPPROTO_UDP = 17
 export const TCP_KEEPIDLE = 4
 export const TCP_KEEPINTVL = 5
-export const TCP_KEEPCNT = 6
 export const TCP_USER_TIMEOUT = 18
 export const IPPROTO_IPV6 = 41
 export const IPV6_V6ONLY = 26

@@ -4,15 +4,16 @@ import {
   IPPROTO_TCP,
   SO_KEEPALIVE,
   SOL_SOCKET,
-  TCP_KEEPCNT,
   TCP_KEEPIDLE,
   TCP_KEEPINTVL,
   TCP_USER_TIMEOUT,
 } from '../posix/constants.ts'
 import { type Libc, requireLibc } from '../posix/libc.ts'
 
-/** Keep-alive probes within the time after which a silent host counts as dead. */
+/** Idle connections are probed so often within the time after which a silent host counts as dead. */
 const PROBES = 4
+/** From the first unanswered probe on. */
+const PROBE_INTERVAL_S = 1
 const value = Buffer.alloc(4)
 
 /** The same for a connected TCP socket of Node. */
@@ -22,19 +23,17 @@ export function limitSilenceOf(socket: net.Socket, peerTimeoutMs: number): void 
 }
 
 /**
- * The kernel gives the connection up before the peer's host has been silent for `peerTimeoutMs`. TCP_USER_TIMEOUT limits
- * the time for which sent bytes stay unacknowledged. On an idle connection it is checked with every keep-alive probe,
- * so it is shorter by one interval, in whole seconds (tcp(7), tcp_keepalive_timer in Linux).
+ * The kernel gives the connection up once the peer's host has been silent for `peerTimeoutMs`, and not before.
+ * TCP_USER_TIMEOUT limits the time for which sent bytes stay unacknowledged, or wait for a peer whose buffers are full. On an idle
+ * connection the kernel checks it with each keep-alive probe, so up to a second later (tcp(7), tcp_keepalive_timer in Linux).
  */
 export function limitSilence(libc: Libc, fd: number, peerTimeoutMs: number): void {
-  const probeSeconds = Math.max(1, Math.floor(peerTimeoutMs / 1000 / PROBES))
   const set = (level: number, name: number, setting: number): void => {
     value.writeInt32LE(setting)
     libc.setsockopt(fd, level, name, value, value.length)
   }
   set(SOL_SOCKET, SO_KEEPALIVE, 1)
-  set(IPPROTO_TCP, TCP_KEEPIDLE, probeSeconds)
-  set(IPPROTO_TCP, TCP_KEEPINTVL, probeSeconds)
-  set(IPPROTO_TCP, TCP_KEEPCNT, PROBES)
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, Math.max(1000, peerTimeoutMs - 1000 * probeSeconds))
+  set(IPPROTO_TCP, TCP_KEEPIDLE, Math.max(1, Math.floor(peerTimeoutMs / 1000 / PROBES)))
+  set(IPPROTO_TCP, TCP_KEEPINTVL, PROBE_INTERVAL_S)
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, peerTimeoutMs)
 }

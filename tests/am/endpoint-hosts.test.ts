@@ -165,6 +165,16 @@ for (const driver of DRIVERS) {
   })
 }
 
+t.test('tcp: a process that is frozen for less than the time-out is not dead', { skip }, async t => {
+  const { server, client } = await openBoth(t, { drivers: ['tcp'], peerTimeoutMs: 12_000 })
+  // Fills the buffers of both kernels.
+  client.child.send({ ask: 'flood', destination: 0, count: 200, size: 60_000 } satisfies Question)
+  server.child.process.kill('SIGSTOP')
+  await new Promise(resolve => setTimeout(resolve, 10_300))
+  server.child.process.kill('SIGCONT')
+  t.match(await client.child.receive<Report>(), { answered: 200, wrong: 0, returned: 0 })
+})
+
 for (const driver of DRIVERS) {
   t.test(`${driver}: a slow link that drops frames loses nothing`, { skip }, async t => {
     const { near, far, between } = makeSwitchedHosts(t)
