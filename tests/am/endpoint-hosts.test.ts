@@ -72,7 +72,7 @@ t.test('an endpoint is reached by its name, and by its address', { skip }, async
   t.match(peer, { driver: 'tcp', destinations: [0, 1], state: 'open' })
   t.match(
     peer?.driverReason,
-    /^loopback: .*; shm: the endpoint is in another network namespace, and the rendezvous folder .*; verbs: [^;]+$/,
+    /^loopback: .*; shm: the endpoint is in another network namespace, and the rendezvous folder .*; verbs: .+$/,
   )
   const [caller] = await peersOf(server)
   t.match(caller, { driver: 'tcp', driverReason: /shm: the peer (is on another host|has not offered it)/ })
