@@ -207,18 +207,6 @@ export class Endpoint {
   }
 
   /** Sends a short message: up to eight words of 32 bits. */
-  request(
-    destination: number,
-    handler: number,
-    a?: number,
-    b?: number,
-    c?: number,
-    d?: number,
-    e?: number,
-    f?: number,
-    g?: number,
-    h?: number,
-  ): Status
   request(destination: number, handler: number, ...words: number[]): Status
   request(
     destination: number,

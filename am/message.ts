@@ -186,17 +186,6 @@ export class Message {
   }
 
   /** Answers a request, once, to its sender. Never refused: a reply that finds no room waits in a bounded queue. */
-  reply(
-    handler: number,
-    a?: number,
-    b?: number,
-    c?: number,
-    d?: number,
-    e?: number,
-    f?: number,
-    g?: number,
-    h?: number,
-  ): void
   reply(handler: number, ...words: number[]): void
   reply(
     handler: number,

@@ -29,30 +29,18 @@ export interface MetricsOptions {
  */
 export function registerMetrics({ registry = register }: MetricsOptions = {}): void {
   const registers = [registry]
-  const counter = (name: string, help: string, labelNames: string[], values: () => Samples): void => {
-    new Counter({
-      name: `fastsockets_${name}`,
-      help,
-      labelNames,
-      registers,
-      collect() {
-        this.reset()
-        for (const [labels, value] of values()) this.inc(labels, value)
-      },
-    })
-  }
-  const gauge = (name: string, help: string, labelNames: string[], values: () => Samples): void => {
-    new Gauge({
-      name: `fastsockets_${name}`,
-      help,
-      labelNames,
-      registers,
-      collect() {
-        this.reset()
-        for (const [labels, value] of values()) this.inc(labels, value)
-      },
-    })
-  }
+  const configuration = (name: string, help: string, labelNames: string[], values: () => Samples) => ({
+    name: `fastsockets_${name}`,
+    help,
+    labelNames,
+    registers,
+    collect(this: Counter | Gauge) {
+      this.reset()
+      for (const [labels, value] of values()) this.inc(labels, value)
+    },
+  })
+  const counter = (...of: Parameters<typeof configuration>) => new Counter(configuration(...of))
+  const gauge = (...of: Parameters<typeof configuration>) => new Gauge(configuration(...of))
 
   gauge('connections', 'Sockets that are open.', ['transport', 'reason'], () =>
     status().sockets.map(({ transport, reason = '' }) => [{ transport, reason }, 1]),

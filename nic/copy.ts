@@ -68,3 +68,14 @@ function copyInLoop(source: Uint8Array, from: number, target: Uint8Array, to: nu
   }
   for (; i < length; i++) target[to + i] = source[from + i] as number
 }
+
+/** Whether the range lies within `size` bytes. */
+export function isWithin(offset: number, length: number, size: number): boolean {
+  return (
+    Number.isInteger(offset) &&
+    Number.isInteger(length) &&
+    offset >= 0 &&
+    length >= 0 &&
+    offset + length <= size
+  )
+}

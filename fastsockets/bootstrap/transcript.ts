@@ -6,8 +6,6 @@ import { createHash } from 'node:crypto'
 import type net from 'node:net'
 import { withoutMapping } from '../host/addresses.ts'
 
-export const TRANSCRIPT_SIZE = 32
-
 export interface Exchanged {
   readonly greeting: Buffer
   readonly hello: Buffer

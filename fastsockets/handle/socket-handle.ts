@@ -16,6 +16,7 @@ import {
   nodeInternals,
   type ReadListener,
   type SocketName,
+  type TcpHandle,
 } from '../host/node-internals.ts'
 import { UV_EBADF, UV_EBUSY, UV_EINVAL, UV_ENOTSUP } from '../host/socket-errors.ts'
 import type { FastHandle } from './fast-handle-contract.ts'
@@ -24,7 +25,8 @@ import type { FastHandle } from './fast-handle-contract.ts'
 type WriteRequest = object & { readonly oncomplete?: unknown }
 
 /** The handle's side, as the handle calls it. */
-export interface HandleSide {
+export interface HandleSide
+  extends Pick<TcpHandle, 'connect6' | 'bind' | 'bind6' | 'getsockname' | 'getpeername'> {
   onread: ReadListener | undefined
   readonly writeQueueSize: number
   readonly readCount: number
@@ -35,11 +37,6 @@ export interface HandleSide {
   /** The native stream has read for JavaScript. */
   handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown
   connect(request: ConnectRequest, address: string, port?: number): number
-  connect6(request: ConnectRequest, address: string, port: number): number
-  bind(address: string, port: number): number
-  bind6(address: string, port: number, flags?: number): number
-  getsockname(out: SocketName): number
-  getpeername(out: SocketName): number
   setNoDelay(isOn: boolean): number
   setKeepAlive(isOn: boolean, delayS: number): number
   setTypeOfService(value: number): number

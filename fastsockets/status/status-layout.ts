@@ -62,8 +62,6 @@ export const HEADER = {
   POLICY_RULES: 163,
   POLICY_HITS: 164,
 } as const
-/** Of fallbacks, and of refusals. */
-export const CODES_MAX = 64
 export const POLICY_HITS_COUNT = 64
 export const POLICY_AT = 1824
 export const POLICY_SIZE = 224

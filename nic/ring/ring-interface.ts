@@ -1,5 +1,6 @@
 /** Base of the virtual interfaces over a pair of rings. shm and loopback differ in memory and doorbell. */
 import { CompletionQueue } from '../completions.ts'
+import { isWithin } from '../copy.ts'
 import { NicError } from '../errors.ts'
 import type {
   Access,
@@ -216,14 +217,4 @@ export abstract class RingInterface implements VirtualInterface {
     }
     return BROKEN
   }
-}
-
-function isWithin(offset: number, length: number, size: number): boolean {
-  return (
-    Number.isInteger(offset) &&
-    Number.isInteger(length) &&
-    offset >= 0 &&
-    length >= 0 &&
-    offset + length <= size
-  )
 }

@@ -4,7 +4,7 @@
  * them.
  */
 import { CompletionQueue } from '../completions.ts'
-import { copyBytes, hasBytes } from '../copy.ts'
+import { copyBytes, hasBytes, isWithin } from '../copy.ts'
 import type { NicError } from '../errors.ts'
 import type {
   Access,
@@ -281,16 +281,6 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
 
 function sizeOf(length: number): number {
   return align8(length) + DESCRIPTOR_SIZE
-}
-
-function isWithin(offset: number, length: number, size: number): boolean {
-  return (
-    Number.isInteger(offset) &&
-    Number.isInteger(length) &&
-    offset >= 0 &&
-    length >= 0 &&
-    offset + length <= size
-  )
 }
 
 function capabilitiesOf({ hardware, isReliable }: SimulatedNetwork, queueSize: number): Capabilities {

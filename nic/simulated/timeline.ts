@@ -18,10 +18,6 @@ export class Timeline {
   /** A binary heap: no event is earlier than its parent. */
   readonly #heap: TimelineEvent[] = []
 
-  get isEmpty(): boolean {
-    return this.#heap.length === 0
-  }
-
   /** When the next event is due; infinity if there is none. */
   get nextUs(): number {
     return this.#heap[0]?.timeUs ?? Number.POSITIVE_INFINITY

@@ -6,6 +6,7 @@
  *   +0  'FSVM'   +4  access: 1 read, 2 write   +8  address (u64)   +16  length (u64)   +24  remote key (u32)   +28 zero
  */
 import { CompletionQueue } from '../completions.ts'
+import { isWithin } from '../copy.ts'
 import { NicError } from '../errors.ts'
 import type { Access, CompletionSink, Registration, RemoteMemory } from '../nic.ts'
 import { BROKEN, NO_RESOURCE, OK, OUT_OF_BOUNDS, type Status } from '../status.ts'
@@ -155,14 +156,4 @@ export class OneSided {
     this.#unpolled -= count
     return count
   }
-}
-
-function isWithin(offset: number, length: number, size: number): boolean {
-  return (
-    Number.isInteger(offset) &&
-    Number.isInteger(length) &&
-    offset >= 0 &&
-    length >= 0 &&
-    offset + length <= size
-  )
 }

@@ -25,11 +25,6 @@ export class ServiceManager {
     this.#watchdogMs = isOurs ? Number(env.WATCHDOG_USEC ?? 0) / 1000 : 0
   }
 
-  /** True if a service manager expects notifications. */
-  get isPresent(): boolean {
-    return this.#socket !== undefined
-  }
-
   /** False if a service manager expects notifications and the send failed. */
   notifyReady(status: string): boolean {
     const notified = this.#notify(`READY=1\nSTATUS=${status}\nMAINPID=${process.pid}`)
