@@ -37,6 +37,8 @@ export class SimulatedHost {
   /** Frames leave no earlier: the NIC stalls. */
   stalledUntilUs = 0
   readonly nic: NicStages
+  /** Interfaces that the process has not closed. */
+  interfaceCount = 0
   /** The process polls while it waits: no interrupt. */
   isPolling = false
   /** CPU time that the process was charged. */

@@ -58,6 +58,7 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
   constructor(network: SimulatedNetwork, host: SimulatedHost, driver: string, queueSize: number) {
     this.#network = network
     this.host = host
+    host.interfaceCount++
     this.driver = driver
     this.#queueSize = queueSize
     this.capabilities = capabilitiesOf(network, queueSize)
@@ -204,6 +205,7 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
   close(): void {
     if (this.state === 'closed') return
     this.state = 'closed'
+    this.host.interfaceCount--
     this.disarm()
     this.sendBytes = NO_BYTES
     this.sendWords = NO_WORDS

@@ -1,4 +1,6 @@
 /** Systems of endpoints: each message has the fate that ledger.ts demands, and no credit is lost. */
+import type { Endpoint } from '../../am/index.ts'
+import type { ReliabilityStats } from '../../am/reliability/reliability-stats.ts'
 import type { SimulatedHost } from '../../nic/simulated/index.ts'
 import { Broken, describe, Ledger } from './ledger.ts'
 import { CREDITS, Process } from './process.ts'
@@ -54,13 +56,33 @@ export class EndpointWorld extends World<Process> {
 
   /** What a connection of two living processes still holds. */
   #leaks(): string | undefined {
-    const names = new Set(this.players.map(({ endpoint }) => endpoint.name))
-    for (const { endpoint, number } of this.players) {
-      for (const peer of endpoint.stats().peers) {
-        if (names.has(peer.name) && peer.state === 'open' && peer.creditsLeft !== CREDITS)
+    const byName = new Map(this.players.map(({ endpoint }) => [endpoint.name, endpoint]))
+    for (const { endpoint, number, host } of this.players) {
+      const { peers } = endpoint.stats()
+      const openCount = peers.filter(({ state }) => state === 'open').length
+      if (host.interfaceCount !== openCount)
+        return `process ${number} keeps the memory of ${host.interfaceCount} channels to ${openCount} peers`
+      for (const peer of peers) {
+        const other = byName.get(peer.name)
+        const retained = other === undefined ? 0 : retainedFrames(endpoint, other)
+        if (retained !== 0)
+          return `process ${number} has sent ${retained} frames that its peer does not hand over`
+        if (other !== undefined && peer.state === 'open' && peer.creditsLeft !== CREDITS)
           return `process ${number} has lost ${CREDITS - peer.creditsLeft} credits`
       }
     }
     return undefined
   }
+}
+
+/** Frames that `from` has sent and `to` has not handed over; 0 where each network frame arrives. */
+function retainedFrames(from: Endpoint, to: Endpoint): number {
+  const sent = countsTowards(from, to).reduce((sum, one) => sum + one.sent, 0)
+  const delivered = countsTowards(to, from).reduce((sum, one) => sum + one.delivered, 0)
+  return sent - delivered
+}
+
+function countsTowards(from: Endpoint, { name }: Endpoint): ReliabilityStats[] {
+  const { peers } = from.stats()
+  return peers.flatMap(peer => (peer.name === name && peer.reliability ? [peer.reliability] : []))
 }

@@ -8,6 +8,7 @@ import { EndpointChannel } from '../../am/endpoint-channel.ts'
 import { FrameWriter } from '../../am/frame-writer.ts'
 import { Receiver } from '../../am/reliability/receiver.ts'
 import { ACK_WORD, HEADER_SIZE, SACK_WORD } from '../../am/reliability/reliability-layout.ts'
+import { ReliableInterface } from '../../am/reliability/reliable-interface.ts'
 import { RoundTrip } from '../../am/reliability/round-trip.ts'
 import { Flow } from '../../am/rpc/flow.ts'
 import { Link } from '../../am/rpc/link.ts'
@@ -58,6 +59,8 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     ),
     /** What is lost last is never sent again. */
     'no-time-out': replaceGetter(RoundTrip.prototype, 'timeoutMs', Number.POSITIVE_INFINITY),
+    /** The memory of a channel is not released. */
+    'kept-memory': wrap(ReliableInterface.prototype, 'close', () => {}),
     /** One of 20 times a program goes to sleep without arming its doorbell. */
     'lost-wake-up': wrapOnceIn(20, EndpointChannel.prototype, 'arm', () => true),
   },
