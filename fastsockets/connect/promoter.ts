@@ -171,6 +171,8 @@ export class Promoter implements NativeStarter {
   readonly #routes: Routes
   readonly #exchange: HandleExchange
   readonly #destinations = new Map<string, Destination>()
+  /** The last one found: a direct connection then builds no key. */
+  #last: Destination | undefined
   readonly #silent = new SilentConnections(socket => this.#handleSilent(socket as FastSocket))
 
   readonly #reads = new ReadWatch(undefined, sockets => this.#payReads(sockets))
@@ -188,7 +190,7 @@ export class Promoter implements NativeStarter {
 
   /** Whether a new connection can be fast at once: there is a channel to the server, or to workers of it. */
   isKnown(host: string, port: number): boolean {
-    const { address, isOwn } = this.#destinations.get(keyOf(host, port)) ?? {}
+    const { address, isOwn } = this.#find(host, port) ?? {}
     if (address === undefined || !IS_DIRECT) return false
     if (isOwn) return true
     const route = this.#routes.find(address, port)
@@ -250,7 +252,7 @@ export class Promoter implements NativeStarter {
 
   /** Whether our handle is worth its cost: the last search for the server was not in vain. */
   mayMoveTo(host: string, port: number): boolean {
-    return this.#destinations.get(keyOf(host, port))?.hasFailed !== true
+    return this.#find(host, port)?.hasFailed !== true
   }
 
   /** Native code is about to read a connected socket: whether its server has a channel, or the kernel shows that it is relinked. */
@@ -340,14 +342,22 @@ export class Promoter implements NativeStarter {
 
   /** Of a path the port is `NO_PORT`. */
   #destinationOf(host: string, port: number): Destination {
-    const key = keyOf(host, port)
-    const known = this.#destinations.get(key)
+    const known = this.#find(host, port)
     if (known !== undefined) return known
     const [oldest] = this.#destinations.keys()
     if (this.#destinations.size >= DESTINATIONS_MAX && oldest !== undefined) this.#destinations.delete(oldest)
     const made = new Destination(host, port)
-    this.#destinations.set(key, made)
+    this.#destinations.set(keyOf(host, port), made)
+    this.#last = made
     return made
+  }
+
+  #find(host: string, port: number): Destination | undefined {
+    const last = this.#last
+    if (last?.port === port && last.host === host) return last
+    const found = this.#destinations.get(keyOf(host, port))
+    if (found !== undefined) this.#last = found
+    return found
   }
 
   async #searchPaid(destination: Destination, socket: FastSocket): Promise<void> {

@@ -119,6 +119,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   way: Way | undefined
   /** The peer's user, by the kernel; undefined for another host, and for this thread. */
   peerUid: number | undefined
+  zcopyElse: 'refused' | 'off' | undefined
   /** The bootstrap's transcript that the peer must send first; undefined after that, or without a bootstrap. */
   private awaitedTranscript: Buffer | undefined
   /** Called when the peer has sent the same transcript. */
