@@ -78,6 +78,11 @@ export class PendingChunks {
     return this.length === 0 ? 0 : (this.chunks[this.index] as Uint8Array).length - this.offset
   }
 
+  /** Length of the chunk after the next one, or 0. */
+  get secondLength(): number {
+    return this.chunks[this.index + 1]?.length ?? 0
+  }
+
   /** The rest of the next chunk, at most `lengthMax` bytes. */
   next(lengthMax: number): Uint8Array {
     return (this.chunks[this.index] as Uint8Array).subarray(this.offset, this.offset + lengthMax)

@@ -345,7 +345,7 @@ export abstract class SendingHalf {
 
   /** Sends pending bytes as far as possible, many small chunks in one message; true if none is left. */
   private sendPending(pending: PendingChunks): boolean {
-    const { channel, out } = this
+    const { out } = this
     if (!this.maySend()) return pending.length === 0
     while (pending.length > 0) {
       if (this.zcopy?.isOffering === true) return false
@@ -355,10 +355,7 @@ export abstract class SendingHalf {
         if (!this.zcopy.writeTarget(pending)) return false
         continue
       }
-      if (nextLength >= THRESHOLD_MIN && nextLength >= channel.offerMin && this.isAnswered) {
-        const zcopy = this.zcopyPart()
-        if (zcopy.wantsOffer(nextLength) && zcopy.tryOffer(pending)) return false
-      }
+      if (this.wantsOffer(nextLength) && this.zcopyPart().tryOffer(pending)) return false
       const length = Math.min(
         pending.length,
         this.messageMax(pending),
@@ -378,9 +375,19 @@ export abstract class SendingHalf {
     return true
   }
 
-  /** Largest payload of the next message: one with a head may be a little longer if all of it fits. */
+  /** True if a chunk of `length` bytes should be offered instead of sent. */
+  private wantsOffer(length: number): boolean {
+    if (length < THRESHOLD_MIN || length < this.channel.offerMin || !this.isAnswered) return false
+    return this.zcopy === undefined || this.zcopy.wantsOffer(length)
+  }
+
+  /**
+   * Largest payload of the next message. What stands before a chunk that will be offered goes alone: the peer fetches that chunk
+   * whole. A message with a head may be a little longer if all of it fits.
+   */
   private messageMax(pending: PendingChunks): number {
     const { segmentMax } = this.channel
+    if (this.wantsOffer(pending.secondLength)) return Math.min(pending.nextLength, segmentMax)
     const whole = segmentMax + FRAMING_MAX
     return this.isFramed && pending.length <= whole && whole <= this.out.mediumMax ? whole : segmentMax
   }

@@ -29,7 +29,7 @@ const SEEDS: Readonly<Record<Kind, number>> = {
 const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   endpoints: [1, 0xc1eb1bff],
   sockets: [1, 0x26e02fd1],
-  raw: [1, 0x195c0d53],
+  raw: [1, 0x7b27aba3],
   promotion: [2, 0xe210c345],
   names: [2, 0x981b43d6],
   bootstrap: [1, 0xc182620b],
