@@ -3,7 +3,6 @@
  * arrives to the handlers of this side. Sockets use it as it is; `EndpointChannel` adds what endpoints promise.
  */
 import {
-  atomics,
   BROKEN,
   CLOSED,
   type FrameSink,
@@ -214,13 +213,6 @@ export class Channel implements FrameSink {
     if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
     this.poll(limit)
     return this.deliver()
-  }
-
-  /** True if `progress` would find no frame and owes the peer nothing; only where the peer's next frame changes a word. */
-  get isQuiet(): boolean {
-    if (this.isTouched || this.state !== 'open' || this.mayOwe()) return false
-    const { frameWord = -1, receiveWords } = this.end
-    return frameWord >= 0 && atomics.load(receiveWords, frameWord) === 0
   }
 
   /** The first half of `progress`, while this is open: handles up to `limit` messages. Returns how many. */

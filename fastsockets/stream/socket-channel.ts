@@ -277,14 +277,18 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   /** Handles up to `limit` messages, for raw sockets that poll, perhaps without ever running the event loop. */
   pollNow(limit: number): number {
-    const handled = this.isIdle() ? 0 : this.channel.progress(limit)
+    const handled = this.progress(limit)
     if (this.lifeline !== undefined) this.pollLoop.handlePoll(handled, this.lifeline)
     return handled
   }
 
-  /** Cheaper than a poll in vain: nothing has come, and nothing waits to leave. */
-  private isIdle(): boolean {
-    return this.channel.isQuiet && this.toSend.size === 0 && this.connects.size === 0 && this.early.size === 0
+  private progress(limit: number): number {
+    const { channel } = this
+    if (channel.state !== 'open') return channel.progress(limit)
+    const count = channel.poll(limit)
+    const mayDeliver = count !== 0 || channel.isTouched
+    const mayResume = this.toSend.size > 0 || this.connects.size > 0 || this.early.size > 0
+    return mayDeliver || mayResume ? channel.deliver() : 0
   }
 
   scheduleSend(stream: Stream): void {
