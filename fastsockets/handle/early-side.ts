@@ -15,6 +15,7 @@ import {
 import { errorOfErrno, UV_EINVAL, UV_EISCONN, UV_EOF } from '../host/socket-errors.ts'
 import { lastRead, ownRead, reportToReader } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
+import { lengthOf } from '../host/written-chunks.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 import { createHandle, type HandleSide, nativeMethods, type ShownHandle } from './socket-handle.ts'
 import { type ConnectedTcp, isOverPath, shutdownBelow, writeBelow } from './tcp-below.ts'
@@ -28,6 +29,8 @@ const TLS_LENGTH = 3
 const HTTP2_HEADER_SIZE = 9
 /** RFC 9113, section 3.4: what a client of http2 sends first. */
 const PREFACE_SIZE = 24
+/** Most bytes that http2 writes during one read and that leave together: as many as libuv reads at once. */
+const GATHERED_MAX = 64 * 1024
 
 /** Those in use. */
 export const earlySides = new Set<EarlySide>()
@@ -46,6 +49,10 @@ export class EarlySide implements HandleSide {
   private headerLength = 0
   /** Of the frame that TCP brings. */
   private frameLeft = 0
+  /** The frames of one read are being fed: what http2 writes meanwhile is gathered. */
+  private isFeeding = false
+  private gathered: Buffer[] = []
+  private gatheredLength = 0
   private readonly onWrite: (length: number) => void
 
   /** Puts the handle in place of `tcp`. `onWrite` is told of each write of native code. */
@@ -72,13 +79,20 @@ export class EarlySide implements HandleSide {
   private readTcp(arrayBuffer: ArrayBuffer | undefined): void {
     const { result, offset } = lastRead() ?? { result: arrayBuffer?.byteLength ?? UV_EOF, offset: 0 }
     if (arrayBuffer === undefined && result !== UV_EOF) return this.fail(result)
-    if (arrayBuffer === undefined) this.feed(undefined)
-    else this.feedFrames(Buffer.from(arrayBuffer, offset, result))
+    if (arrayBuffer === undefined) return this.feed(undefined)
+    this.isFeeding = true
+    try {
+      this.feedFrames(Buffer.from(arrayBuffer, offset, result))
+    } finally {
+      this.isFeeding = false
+      this.flush()
+    }
   }
 
   /**
    * Node runs next ticks and microtasks after each callback of native code, but not while JavaScript is below it, as here. A program
    * that awaits each event would miss the second one of a read. So each frame is fed by itself, and ticks run in between.
+   * A session of http2 writes after each: over Node's own handle it would write once, after the read.
    */
   private feedFrames(bytes: Buffer): void {
     let from = 0
@@ -122,9 +136,9 @@ export class EarlySide implements HandleSide {
     }
   }
 
-  private fail(status: number): void {
+  private fail(status: number, syscall: 'read' | 'write' = 'read'): void {
     const owner = this.upper ?? this.socket
-    if (!reportToReader(owner._handle, status)) owner.destroy(errorOfErrno(status, 'read'))
+    if (!reportToReader(owner._handle, status)) owner.destroy(errorOfErrno(status, syscall))
   }
 
   handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown {
@@ -135,12 +149,46 @@ export class EarlySide implements HandleSide {
     const { isUnderTls } = this
     // As in NativeSide: http2 expects its writes to complete at once.
     const isAtOnce = !isUnderTls && request.oncomplete === undefined
-    const { bytesWritten } = this.tcp
-    const status = writeBelow(this.tcp, buffers, (written, isInCall) => {
+    if (isAtOnce && this.gather(buffers)) {
+      guard(it => this.complete(it, 0), undefined, request)
+      return 0
+    }
+    this.flush()
+    return this.send(buffers, isUnderTls, (written, isInCall) => {
       if (!isInCall) this.complete(request, written)
       else if (isAtOnce) guard(it => this.complete(it, 0), undefined, request)
       else afterNativeCall(() => this.complete(request, 0))
     })
+  }
+
+  /** False for a write that must wait for the kernel: as much is under way as TCP holds. */
+  private gather(buffers: Buffer[]): boolean {
+    const length = this.gatheredLength + lengthOf(buffers)
+    if (!this.isFeeding || length > GATHERED_MAX || this.isClosed || this.tcp.writeQueueSize > 0) return false
+    this.gathered.push(...buffers)
+    this.gatheredLength = length
+    return true
+  }
+
+  /** Sends what is gathered. Its writes are completed: a failure is one of the connection. */
+  flush(): void {
+    const { gathered } = this
+    if (gathered.length === 0) return
+    this.gathered = []
+    this.gatheredLength = 0
+    const fail = (status: number): void => {
+      if (status < 0 && !this.isClosed) this.fail(status, 'write')
+    }
+    fail(this.send(gathered, false, fail))
+  }
+
+  private send(
+    buffers: Buffer[],
+    isUnderTls: boolean,
+    onDone: (status: number, isInCall: boolean) => void,
+  ): number {
+    const { bytesWritten } = this.tcp
+    const status = writeBelow(this.tcp, buffers, onDone)
     // Writes above TLS are counted as those of a socket.
     if (!isUnderTls) this.onWrite(this.tcp.bytesWritten - bytesWritten)
     return status
@@ -156,6 +204,7 @@ export class EarlySide implements HandleSide {
   }
 
   handleNativeShutdown(request: object): number {
+    this.flush()
     this.hasShut = true
     return shutdownBelow(this.tcp, () => {
       enterNative()
@@ -184,15 +233,18 @@ export class EarlySide implements HandleSide {
   }
 
   shutdown(request: object): number {
+    this.flush()
     this.hasShut = true
     return this.tcp.shutdown(request)
   }
 
   close(callback?: () => void): void {
+    this.flush()
     if (this.end()) this.tcp.close(() => this.finish(callback))
   }
 
   reset(callback: () => void): number {
+    this.flush()
     const status = this.isClosed ? UV_EINVAL : this.tcp.reset(() => this.finish(callback))
     if (status === 0) this.end()
     return status
@@ -218,7 +270,7 @@ export class EarlySide implements HandleSide {
   }
 
   get writtenCount(): number {
-    return this.tcp.bytesWritten
+    return this.tcp.bytesWritten + this.gatheredLength
   }
 
   get writeQueueSize(): number {

@@ -10,6 +10,7 @@ import {
   type TcpHandle,
 } from '../host/node-internals.ts'
 import { processBinding } from '../host/process-binding.ts'
+import { freeNow } from '../host/spent-memory.ts'
 import { canSeeReads, isLastWriteAsync, STOCK_READER } from '../host/stream-state.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
@@ -69,7 +70,10 @@ export function writeAs(tcp: ConnectedTcp, socket: FastSocket, ...args: Paramete
   }
 }
 
-/** A write of native code. Returns 0 or a negative errno; after 0 `onDone` is called, perhaps in this call. */
+/**
+ * A write of native code, whose buffers are copies of ours. Returns 0 or a negative errno; after 0 `onDone` is called, perhaps
+ * in this call.
+ */
 export function writeBelow(
   tcp: ConnectedTcp,
   buffers: readonly Uint8Array[],
@@ -81,8 +85,10 @@ export function writeBelow(
   request.buffers = buffers
   request.oncomplete = written => onDone(written, false)
   const status = tcp.writev(request, buffers, true)
-  if (status === 0 && !isLastWriteAsync()) onDone(0, true)
-  return status
+  if (status !== 0 || isLastWriteAsync()) return status
+  freeNow(buffers)
+  onDone(0, true)
+  return 0
 }
 
 /** A shutdown(2) of native code. Returns 0 or a negative errno; after 0 `onDone` is called later. */

@@ -71,6 +71,7 @@ function mayBeRelinked(tcp: ConnectedTcp): boolean {
 export function replaceEarly(exchange: HandleExchange, starter: NativeStarter | undefined): void {
   for (const early of earlySides) {
     const { tcp, socket } = early
+    early.flush()
     const client = (socket as { server?: unknown }).server ? undefined : starter
     makeHidden(() => new PromotedHandle(tcp, exchange, socket, client, undefined, early))
   }

@@ -1,5 +1,6 @@
 /** TLS and http2 start on TCP, and change their wire below while they are in use. */
 import { once } from 'node:events'
+import http2 from 'node:http2'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { HELLO_MAGIC } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
@@ -98,4 +99,23 @@ t.test('native code that began before anything was loaded becomes fast', async t
     return readStatusOf(client.pid)[0]?.promoted === runs.length + 1
   })
   await client.kill()
+})
+
+t.test('answers to requests that come together leave together, before anything is loaded', async t => {
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const server = new Child(t, program('early-writes'), [], relinked({ env }))
+  const { port } = await server.receive<{ port: number }>()
+  const session = http2.connect(`http://127.0.0.1:${port}`)
+  t.teardown(() => session.destroy())
+  const request = async (): Promise<string> => {
+    const chunks = await session.request().toArray()
+    return Buffer.concat(chunks).toString()
+  }
+  t.equal(await request(), 'hello')
+  const { writes: before } = await server.ask<{ writes: number }>({})
+  t.ok(before > 0, 'the writes of the server are seen')
+  const answers = await Promise.all(Array.from({ length: 64 }, request))
+  t.ok(answers.every(answer => answer === 'hello'))
+  const { writes } = await server.ask<{ writes: number }>({})
+  t.ok(writes - before < 32, `${writes - before} writes for 64 answers`)
 })
