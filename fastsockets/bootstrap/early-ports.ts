@@ -7,6 +7,7 @@ import net, { type Server, type Socket } from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import type { TcpHandle } from '../host/node-internals.ts'
+import { tryLoad } from '../host/try-load.ts'
 import { hashedPorts } from './hashed-port.ts'
 
 const require = createRequire(import.meta.url)
@@ -68,8 +69,9 @@ export function openEarlyPort(server: Server, flags: unknown, load: () => void):
     const opened = new EarlyPort(handle, hashed)
     handle.onconnection = (status, caller) => {
       if (status !== 0) return
-      const { greetEarly } = require('./early-callers.ts') as typeof import('./early-callers.ts')
-      greetEarly(opened, caller, port, load)
+      const callers = tryLoad(() => require('./early-callers.ts') as typeof import('./early-callers.ts'))
+      if (callers === undefined) (caller as TcpHandle).close()
+      else callers.greetEarly(opened, caller, port, load)
     }
     if (handle.listen(BACKLOG) !== 0) handle.close()
     else {

@@ -4,6 +4,7 @@
  */
 import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
+import { tryLoad } from '../host/try-load.ts'
 
 const require = createRequire(import.meta.url)
 /** udp-handles.ts */
@@ -16,8 +17,8 @@ export function watchDatagrams(): void {
   diagnostics.subscribe('udp.socket', message => {
     const { socket } = message as { socket: object }
     seenSockets.add(socket)
-    handles ??= require('./udp-handles.ts') as NonNullable<typeof handles>
-    handles.watchSocket(socket)
+    handles ??= tryLoad(() => require('./udp-handles.ts') as NonNullable<typeof handles>)
+    handles?.watchSocket(socket)
   })
 }
 

@@ -13,6 +13,7 @@ import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { define } from '../host/define.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
+import { tryLoad } from '../host/try-load.ts'
 import { noteTarget } from '../host/unix-targets.ts'
 import { askForTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
 import {
@@ -60,14 +61,16 @@ let isDue = false
 let writeCount = 0
 const reads = new ReadWatch(noteReads, sockets => {
   if (!sockets.some(({ bytesRead }) => bytesRead === 0)) return
-  const { probeForHolding } =
-    require('../bootstrap/held-probe.ts') as typeof import('../bootstrap/held-probe.ts')
-  probeForHolding(sockets, loadSoon)
+  const probe = tryLoad(
+    () => require('../bootstrap/held-probe.ts') as typeof import('../bootstrap/held-probe.ts'),
+  )
+  probe?.probeForHolding(sockets, loadSoon)
 })
 
 /** Calls `load` once the price is paid. */
 export function beginLightPhase(load: () => void): void {
-  if (startPhase.hasFolder) folder = require('./light-folder.ts') as typeof import('./light-folder.ts')
+  if (startPhase.hasFolder)
+    folder = tryLoad(() => require('./light-folder.ts') as typeof import('./light-folder.ts'))
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
   watchHttp2()
@@ -152,11 +155,14 @@ function payWrite(length: number): void {
 /** Native code is about to read a connected socket: TLS, whose socket is `upper`, or http2. */
 function noteNative(socket: FastSocket, upper?: FastSocket): void {
   if (onPaid === undefined || socket.connecting || isOwn(socket)) return
-  const signs = require('../promotion/native-signs.ts') as typeof import('../promotion/native-signs.ts')
-  if (!signs.mayMoveEarly(socket)) return
-  const { takeEarly } =
-    require('../promotion/early-native.ts') as typeof import('../promotion/early-native.ts')
-  takeEarly(socket, entries._writeGeneric as FastSocket['_writeGeneric'], payWrite, upper)
+  const signs = tryLoad(
+    () => require('../promotion/native-signs.ts') as typeof import('../promotion/native-signs.ts'),
+  )
+  if (signs?.mayMoveEarly(socket) !== true) return
+  const early = tryLoad(
+    () => require('../promotion/early-native.ts') as typeof import('../promotion/early-native.ts'),
+  )
+  early?.takeEarly(socket, entries._writeGeneric as FastSocket['_writeGeneric'], payWrite, upper)
 }
 
 function noteReads(bytes: number, times: number): void {
@@ -186,8 +192,10 @@ export function noteListening(server: net.Server, args: readonly unknown[]): boo
 /** Clients that need the fast way before the first byte can call it. */
 function openHashedPort(server: net.Server, args: readonly unknown[]): void {
   if (onPaid === undefined || !server.listening || (args[AT_FD] as number) >= 0) return
-  earlyPorts ??= require('../bootstrap/early-ports.ts') as typeof import('../bootstrap/early-ports.ts')
-  earlyPorts.openEarlyPort(server, args[AT_FLAGS], loadSoon)
+  earlyPorts ??= tryLoad(
+    () => require('../bootstrap/early-ports.ts') as typeof import('../bootstrap/early-ports.ts'),
+  )
+  earlyPorts?.openEarlyPort(server, args[AT_FLAGS], loadSoon)
 }
 
 /** Before Node's own `close`. */

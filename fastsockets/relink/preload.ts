@@ -18,6 +18,7 @@ import { watchDatagrams } from '../datagram/watching.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { define } from '../host/define.ts'
 import { hideFromHooks } from '../host/own-hooks.ts'
+import { tryLoad } from '../host/try-load.ts'
 import '../host/kept-globals.ts'
 import '../../nic/real-time.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
@@ -117,7 +118,7 @@ function watchSending(): void {
   if (send !== undefined && !('disabled' in send))
     sentSockets().wrapSend(process as unknown as Sender, send as unknown as Send)
   diagnostics.subscribe('child_process', message =>
-    sentSockets().watchChild((message as { process: Child }).process),
+    tryLoad(sentSockets)?.watchChild((message as { process: Child }).process),
   )
 }
 
@@ -127,18 +128,19 @@ function watchUdp(): void {
   if (env[DATAGRAMS_VARIABLE] === 'kernel') return
   if (env[START_VARIABLE] === 'fast') watching.onBound = () => void load()
   else {
-    watching.onLocal = () => lightPhase().noteDatagram()
+    watching.onLocal = () => lightPhase()?.noteDatagram()
     if (!isLight) leaveMark()
   }
   watchDatagrams()
 }
 
-function lightPhase(): Light {
+/** Undefined if it cannot be loaded now. */
+function lightPhase(): Light | undefined {
   if (light === undefined) {
-    light = require('./light-phase.ts') as Light
+    light = tryLoad(() => require('./light-phase.ts') as Light)
     // In a program without a first phase only datagrams are counted.
-    if (isLight) light.beginLightPhase(() => void load())
-    else light.awaitPrice(() => void load())
+    if (isLight) light?.beginLightPhase(() => void load())
+    else light?.awaitPrice(() => void load())
   }
   return light
 }
@@ -194,11 +196,15 @@ function install(): void {
 }
 
 function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
-  return !isLight || (!isOwn(socket as object) && lightPhase().noteConnect(socket as FastSocket, args))
+  return (
+    !isLight || (!isOwn(socket as object) && lightPhase()?.noteConnect(socket as FastSocket, args) === true)
+  )
 }
 
 function handleListen(server: unknown, args: readonly unknown[]): boolean {
-  return !isLight || (!isOwn(server as object) && lightPhase().noteListening(server as net.Server, args))
+  return (
+    !isLight || (!isOwn(server as object) && lightPhase()?.noteListening(server as net.Server, args) === true)
+  )
 }
 
 function handleClose(server: unknown): boolean {
@@ -208,7 +214,7 @@ function handleClose(server: unknown): boolean {
 
 function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {
   if (isConnection(socket as object))
-    lightPhase().noteWrite(socket as FastSocket, writev as boolean, lengthOfWrite(writev, data))
+    lightPhase()?.noteWrite(socket as FastSocket, writev as boolean, lengthOfWrite(writev, data))
   return false
 }
 

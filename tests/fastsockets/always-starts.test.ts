@@ -146,6 +146,25 @@ t.test('few free descriptors: the program gets those that it would have plain', 
     })
 })
 
+const withoutPort = (event: string): string => event.replace(/:\d+/, '')
+
+t.test('few free descriptors in the first phase: the program sees what a plain one sees', async t => {
+  const environment = { FASTSOCKETS_START: 'tcp' }
+  const compare = async (t: Test, changes: string): Promise<void> => {
+    const plain = await run(t, { wrapper: FEW, changes }, false)
+    const told = await run(t, { wrapper: FEW, changes, environment }, true)
+    t.strictSame(told.events.map(withoutPort), plain.events.map(withoutPort))
+  }
+  for (const free of [0, 1, 4])
+    await t.test(`${free}, for a listener and both ends`, t => compare(t, `free=${free}`))
+  for (const free of [0, 1, 2, 3])
+    await t.test(`${free}, for a client`, async t => {
+      const server = new Child(t, STARTS, ['serve'], {})
+      const { port } = await server.receive<{ port: number }>()
+      await compare(t, `free=${free},port=${port}`)
+    })
+})
+
 t.test('little address space', t => starts(t, { wrapper: ['prlimit', '--as=1500000000'] }, undefined))
 
 t.test('files that may not be written', t => starts(t, { wrapper: ['prlimit', '--fsize=0'] }, 'DRIVER'))
