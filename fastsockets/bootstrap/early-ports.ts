@@ -27,13 +27,15 @@ const { _createServerHandle } = net as unknown as { _createServerHandle?: Create
 export class EarlyPort {
   readonly handle: TcpHandle
   readonly port: number
+  readonly server: Server
   /** They wait for the rest of their greeting. */
   readonly callers = new Set<Socket>()
   #greet: ((caller: Socket) => void) | undefined
 
-  constructor(handle: TcpHandle, port: number) {
+  constructor(handle: TcpHandle, port: number, server: Server) {
     this.handle = handle
     this.port = port
+    this.server = server
   }
 
   /** Greets the caller, at once or once there is a bootstrap server. */
@@ -57,16 +59,16 @@ export class EarlyPort {
 /** By the address and port of the listener. */
 const early = new Map<string, EarlyPort>()
 
-/** Of a server that listens. `flags`: those of its bind. Calls `load` if a caller needs what is not loaded. */
-export function openEarlyPort(server: Server, flags: unknown, load: () => void): void {
+/** Of a server that listens. `flags`: those of its bind. Calls `load` if a caller needs what is not loaded. False if it can have none. */
+export function openEarlyPort(server: Server, flags: unknown, load: () => void): boolean {
   const { address, port } = placeOf(server)
   const key = keyOf(address, port)
   const family = address.includes(':') ? 6 : 4
   for (const hashed of port === 0 ? [] : hashedPorts(port)) {
-    if (early.has(key)) return
+    if (early.has(key)) break
     const handle = makeHidden(() => _createServerHandle?.(address, hashed, family, undefined, flags))
     if (typeof handle !== 'object') continue
-    const opened = new EarlyPort(handle, hashed)
+    const opened = new EarlyPort(handle, hashed, server)
     handle.onconnection = (status, caller) => {
       if (status !== 0) return
       const callers = tryLoad(() => require('./early-callers.ts') as typeof import('./early-callers.ts'))
@@ -81,6 +83,7 @@ export function openEarlyPort(server: Server, flags: unknown, load: () => void):
   }
   // The primary of a cluster takes the handle when 'listening' is emitted, and its workers have a hashed port of their own.
   makeHidden(() => setImmediate(() => server.listening || closeAt(key)).unref())
+  return early.has(key)
 }
 
 /** 0 is the port of one on a unix path. */
@@ -113,9 +116,13 @@ export function closeEarlyPort(server: Server): void {
   closeAt(keyOf(address, port))
 }
 
-/** Closes the early port with that number, which the program wants itself. */
-export function yieldEarlyPort(hashed: unknown): void {
-  for (const [key, { port }] of early) if (port === hashed) closeAt(key)
+/** Closes the early port with that number, which the program wants itself. `onLost`: its listener has none any more. */
+export function yieldEarlyPort(hashed: unknown, onLost: (server: Server) => void): void {
+  for (const [key, { port, server }] of early) {
+    if (port !== hashed) continue
+    closeAt(key)
+    onLost(server)
+  }
 }
 
 /** Closes those that no bootstrap server has taken over. */

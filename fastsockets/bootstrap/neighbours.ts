@@ -51,7 +51,7 @@ let turn = Math.floor(Math.random() * SLOTS)
 
 /** The names to call for a listener: the slots of the threads that share it, in turn, and then `name` itself. */
 export function namesToCall(name: string): readonly string[] {
-  const slots = Array.from({ length: SLOTS }, (_, slot) => slotName(name, slot)).filter(hasName)
+  const slots = Array.from({ length: SLOTS }, (_, slot) => slotName(name, slot)).filter(one => hasName(one))
   const first = turn++ % Math.max(1, slots.length)
   return [...slots.slice(first), ...slots.slice(0, first), name]
 }

@@ -269,7 +269,7 @@ export class Promoter implements NativeStarter {
     const plain = withoutMapping(address)
     if (!isReachable(plain, plain.includes(':') ? 6 : 4) || decide('client', plain, port).use === 'tcp')
       return false
-    const isShown = isListened(hashedPorts(port))
+    const isShown = isListened(hashedPorts(port)) === true
     if (isShown) destination.lookMs = 0
     return isShown
   }

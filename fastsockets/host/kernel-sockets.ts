@@ -50,14 +50,16 @@ export function* kernelSockets(
 }
 
 /**
- * Whether a process of our network namespace listens at one of these ports. Cheap: the kernel lists listeners first. False without
+ * Whether a process of our network namespace listens at one of these ports. Cheap: the kernel lists listeners first. Undefined without
  * /proc, and where the kernel lists more than `LISTED_MAX` bytes before: another user may open many listeners.
  */
-export function isListened(ports: readonly number[]): boolean {
+export function isListened(ports: readonly number[]): boolean | undefined {
+  if (ports.length === 0) return false
   try {
-    return ports.length > 0 && [4, 6].some(family => isListenedBy(ports, family))
+    const found = [4, 6].map(family => isListenedBy(ports, family))
+    return found.includes(true) || (found.includes(undefined) ? undefined : false)
   } catch {
-    return false
+    return undefined
   }
 }
 
@@ -66,13 +68,14 @@ const PIECE = 4096
 /** About 1,700 listeners. */
 const LISTED_MAX = 256 * 1024
 
-function isListenedBy(ports: readonly number[], family: number): boolean {
+function isListenedBy(ports: readonly number[], family: number): boolean | undefined {
   const fd = openSync(`/proc/thread-self/net/tcp${family === 6 ? '6' : ''}`, 'r')
   try {
     const piece = Buffer.alloc(PIECE)
     let rest = ''
     let left = LISTED_MAX
-    for (let length = readSync(fd, piece); length > 0 && left > 0; length = readSync(fd, piece)) {
+    for (let length = readSync(fd, piece); length > 0; length = readSync(fd, piece)) {
+      if (left <= 0) return undefined
       left -= length
       const lines = (rest + piece.toString('latin1', 0, length)).split('\n')
       rest = lines.pop() as string

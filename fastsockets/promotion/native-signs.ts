@@ -16,5 +16,5 @@ export function mayMoveEarly(socket: Socket): boolean {
   // http2 over TLS has the handle of TLS.
   if (!isPath && (name !== 'TCP' || !isOfThisHost(socket))) return false
   if (server) return acceptedCount++ < STRANGERS_MAX
-  return !isPath && isListened(hashedPorts(socket.remotePort as number))
+  return !isPath && isListened(hashedPorts(socket.remotePort as number)) === true
 }

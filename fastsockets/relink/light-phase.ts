@@ -1,6 +1,7 @@
 /**
  * The first phase of a relinked program (light-start.ts): counts what TCP costs, until it has cost as much as to load the rest
- * (promotion/price.ts). Most programs that live a second never leave this phase. Loaded with the first socket.
+ * (promotion/price.ts), and a peer may be relinked (light-peers.ts). Most programs that live a second never leave this phase, and
+ * programs whose peers are strangers do not either. Loaded with the first socket.
  */
 import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
@@ -17,6 +18,7 @@ import { tryLoad } from '../host/try-load.ts'
 import { noteTarget } from '../host/unix-targets.ts'
 import { askForTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
 import {
+  AGAIN_PRICE_MAX_US,
   BYTES_PER_US,
   CONNECT_US,
   DATAGRAM_US,
@@ -26,7 +28,7 @@ import {
   writePriceUs,
 } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
-import { targetOf } from './connect-target.ts'
+import { type ConnectTarget, targetOf } from './connect-target.ts'
 import { entries } from './entries.ts'
 
 /** A server that began to listen in this phase. */
@@ -46,14 +48,25 @@ const AT_FD = 4
 const AT_FLAGS = 5
 
 const listeners = new Map<net.Server, LightListener>()
+/** Those that relinked clients cannot call, since they have no hashed port. */
+const uncalled = new WeakSet<net.Server>()
 /** Loaded with the first listener. */
 let earlyPorts: typeof import('../bootstrap/early-ports.ts') | undefined
 
 /** If there is a rendezvous folder: sockets that have to do with other containers end the phase at once. */
 let folder: typeof import('./light-folder.ts') | undefined
 
+/** Where this thread has connected, by host and port or by path. The oldest is forgotten. */
+const destinations = new Map<string, ConnectTarget>()
+const DESTINATIONS_MAX = 64
+/** An uncalled listener has accepted a connection, whose client may be relinked. */
+let hasUncalledClient = false
+/** Who receives them does not show. */
+let hasDatagrams = false
+
 let paidUs = 0
 let paidAtMs = 0
+let priceUs = START_PRICE_US
 let onPaid: (() => void) | undefined
 /** The rest is loaded in the next turn. */
 let isDue = false
@@ -72,7 +85,6 @@ export function beginLightPhase(load: () => void): void {
   if (startPhase.hasFolder)
     folder = tryLoad(() => require('./light-folder.ts') as typeof import('./light-folder.ts'))
   onPaid = load
-  diagnostics.subscribe('net.server.socket', handleAccepted)
   watchHttp2()
 }
 
@@ -89,10 +101,11 @@ function watchHttp2(): void {
 type Wrap = (this: FastSocket, below: FastSocket | null, handle: unknown, ...rest: unknown[]) => unknown
 let isWatchingTls = false
 
-/** A program that uses TLS has loaded it before it connects or listens. */
+/** A program that uses TLS has mostly loaded it before it connects or listens. Node 20 makes the list anew for each look, in 9 us. */
 function watchTls(): void {
+  if (isWatchingTls) return
   const { moduleLoadList = [] } = process as { moduleLoadList?: readonly string[] }
-  if (isWatchingTls || !moduleLoadList.includes('NativeModule tls')) return
+  if (!moduleLoadList.includes('NativeModule tls')) return
   isWatchingTls = true
   const { prototype } = (require('node:tls') as { TLSSocket: { prototype: { _wrapHandle?: Wrap } } })
     .TLSSocket
@@ -118,25 +131,44 @@ export function endLightPhase(): LightListener[] {
   diagnostics.unsubscribe('net.server.socket', handleAccepted)
   const all = [...listeners.values()].filter(({ server }) => server.listening)
   listeners.clear()
+  destinations.clear()
   return all
 }
 
 function handleAccepted(message: unknown): void {
   const { socket } = message as { socket?: net.Socket & { server?: net.Server } }
-  if (socket?.server !== undefined && !isOwn(socket.server)) pay(CONNECT_US)
+  if (socket?.server === undefined || !uncalled.has(socket.server)) return
+  hasUncalledClient = true
+  pay(CONNECT_US)
 }
 
 /** True if the connection needs the rest now. */
 export function noteConnect(socket: FastSocket, args: readonly unknown[]): boolean {
-  watchTls()
   takeBack(socket)
   const target = targetOf(args)
-  const way = folder !== undefined && target !== undefined ? folder.wayTo(target) : 'here'
-  if (way === 'fast') return true
-  if (target?.isPath === true) noteTarget(socket, target.address)
-  // What leads to other hosts costs as much once the rest is loaded.
-  if (way === 'here') pay(CONNECT_US)
+  if (target === undefined) return false
+  if (folder?.mayBeFast(target)) return true
+  if (target.isPath) noteTarget(socket, target.address)
+  noteDestination(target)
   return false
+}
+
+let connectCount = 0
+
+function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0
+}
+
+function noteDestination(target: ConnectTarget): void {
+  const key = `${target.address} ${target.port}`
+  const isNew = !destinations.has(key)
+  if (isNew || isPowerOfTwo(++connectCount)) watchTls()
+  if (isNew) {
+    if (destinations.size >= DESTINATIONS_MAX) destinations.delete(destinations.keys().next().value as string)
+    destinations.set(key, target)
+    priceUs = START_PRICE_US
+  }
+  pay(CONNECT_US)
 }
 
 /** Before Node's own `_writeGeneric`. */
@@ -173,6 +205,7 @@ function noteReads(bytes: number, times: number): void {
 
 /** A datagram to or from a loopback address. */
 export function noteDatagram(): void {
+  hasDatagrams = true
   count(DATAGRAM_US)
 }
 
@@ -183,7 +216,7 @@ export function noteListening(server: net.Server, args: readonly unknown[]): boo
   // A program that opens and closes servers all the time leaves none here.
   for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
   listeners.set(server, { server, args, scope: new KeptContext() })
-  earlyPorts?.yieldEarlyPort(args[AT_PORT])
+  earlyPorts?.yieldEarlyPort(args[AT_PORT], noteUncalled)
   // Before 'listening' is emitted.
   makeHidden(() => nextTick(openHashedPort, server, args))
   return false
@@ -191,11 +224,20 @@ export function noteListening(server: net.Server, args: readonly unknown[]): boo
 
 /** Clients that need the fast way before the first byte can call it. */
 function openHashedPort(server: net.Server, args: readonly unknown[]): void {
-  if (onPaid === undefined || !server.listening || (args[AT_FD] as number) >= 0) return
+  if (onPaid === undefined || !server.listening) return
+  if ((args[AT_FD] as number) >= 0) return noteUncalled(server)
   earlyPorts ??= tryLoad(
     () => require('../bootstrap/early-ports.ts') as typeof import('../bootstrap/early-ports.ts'),
   )
-  earlyPorts?.openEarlyPort(server, args[AT_FLAGS], loadSoon)
+  if (earlyPorts?.openEarlyPort(server, args[AT_FLAGS], loadSoon) !== true) noteUncalled(server)
+}
+
+/** Its relinked clients cannot make it load the rest: so what its connections cost does. */
+function noteUncalled(server: net.Server): void {
+  if (onPaid === undefined) return
+  uncalled.add(server)
+  diagnostics.unsubscribe('net.server.socket', handleAccepted)
+  diagnostics.subscribe('net.server.socket', handleAccepted)
 }
 
 /** Before Node's own `close`. */
@@ -218,7 +260,15 @@ function count(us: number): void {
   const nowMs = performance.now()
   paidUs = Math.max(0, paidUs - (nowMs - paidAtMs) * IDLE_US_PER_MS) + us
   paidAtMs = nowMs
-  if (paidUs >= START_PRICE_US) loadSoon()
+  if (paidUs >= priceUs) handlePaid()
+}
+
+function handlePaid(): void {
+  const peers = tryLoad(() => require('./light-peers.ts') as typeof import('./light-peers.ts'))
+  if (hasUncalledClient || hasDatagrams || peers?.mayBeRelinked(destinations.values())) return loadSoon()
+  // A server that is started later is found at the next look.
+  paidUs = 0
+  priceUs = Math.min(2 * priceUs, AGAIN_PRICE_MAX_US)
 }
 
 function loadSoon(): void {

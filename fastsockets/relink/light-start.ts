@@ -7,7 +7,7 @@
  * a cluster need their primary's help to be reached, and have it from the start.
  */
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
-import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
+import { reasonAgainstFolder, rendezvousFolder } from '../../nic/rendezvous/folder.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
@@ -32,6 +32,7 @@ export function startLight(): boolean {
   // Connections to other hosts may be fast from their first byte.
   if (deviceNames().length > 0) return false
   startPhase.wasLight = true
+  startPhase.folder = rendezvousFolder()
   startPhase.hasFolder = reasonAgainstFolder(false) === undefined
   leaveMark()
   return true

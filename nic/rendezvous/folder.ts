@@ -15,8 +15,7 @@ export function rendezvousFolder(): string | undefined {
 }
 
 /** A hint that costs a microsecond: whether the folder has such a name. A link is one: it may lead to a file system that never answers. */
-export function hasName(name: string): boolean {
-  const folder = rendezvousFolder()
+export function hasName(name: string, folder = rendezvousFolder()): boolean {
   try {
     return folder !== undefined && lstatSync(`${folder}/${name}`, { throwIfNoEntry: false }) !== undefined
   } catch {

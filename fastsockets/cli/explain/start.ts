@@ -31,7 +31,7 @@ export function startOf(use: string, address: string): Start {
   const one = `${MOVE_PRICE_US / WRITE_US} messages`
   return {
     on: 'tcp',
-    because: `once a program has exchanged about ${program}, beyond ${idle}, connections that go on for ${one} move, and new ones are fast at once`,
+    because: `once a program has exchanged about ${program} with relinked ones, beyond ${idle}, connections that go on for ${one} move, and new ones are fast at once`,
   }
 }
 

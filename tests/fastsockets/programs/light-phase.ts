@@ -1,7 +1,7 @@
 /**
  * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port or path; the server may have a path, too. The server says { port }.
  * As 'printer' it has an idle connection to itself, and writes to standard output, a pipe. As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
- * As 'sink' it is a server that only reads, and says { bytes } of each client; as 'writer' it writes { size } bytes a write to such a one, and waits for 'drain' only, until it has moved or has written { count } times.
+ * As 'sink' it is a server that only reads, and says { bytes } of each client; as 'writer' it writes { size } bytes a write to such a one, and waits for 'drain' only, until it has moved or has written { count } times; with { connect } over a new connection to that port.
  * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
  */
 import diagnostics from 'node:diagnostics_channel'
@@ -54,14 +54,16 @@ if (role === 'server') {
   server.listen(0, '127.0.0.1', () => {
     process.send?.({ port: (server.address() as AddressInfo).port })
   })
+  process.on('message', tellLoaded)
 } else if (role === 'writer') {
-  const socket = net.connect({ port: Number(port), host: '127.0.0.1' })
+  let socket = net.connect({ port: Number(port), host: '127.0.0.1' })
   let hasMoved = false
   diagnostics.subscribe('fastsockets:promoted', () => {
     hasMoved = true
   })
-  process.once('message', async message => {
-    const { size, count } = message as { size: number; count: number }
+  process.on('message', async message => {
+    const { size, count, connect } = message as { size: number; count: number; connect?: number }
+    if (connect !== undefined) socket = net.connect({ port: connect, host: '127.0.0.1' })
     const chunk = Buffer.alloc(size)
     let [written, drains] = [0, 0]
     for (; written < count && !hasMoved; written++)

@@ -112,6 +112,25 @@ t.test('messages that leave a program idle are no reason to load anything, howev
   await client.kill()
 })
 
+for (const stranger of ['server', 'client'] as const)
+  t.test(`a peer that is not relinked is no reason to load anything: the ${stranger}`, async t => {
+    const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+    const options = (role: string) => (role === stranger ? { env } : relinked({ env }))
+    const server = new Child(t, program('light-phase'), ['sink'], options('server'))
+    const { port } = await server.receive<{ port: number }>()
+    const client = new Child(t, program('light-phase'), ['writer', String(port)], options('client'))
+    // Some ten times the price of loading.
+    t.strictSame(await client.ask({ size: 16_384, count: 100_000 }), { isLoaded: false })
+    t.match(await client.receive(), { hasMoved: false })
+    await server.receive()
+    t.strictSame(await server.ask({}), { isLoaded: false })
+    if (stranger === 'client') return
+    const another = new Child(t, program('light-phase'), ['sink'], relinked({ env }))
+    const { port: connect } = await another.receive<{ port: number }>()
+    t.strictSame(await client.ask({ size: 64, count: 10_000_000, connect }), { isLoaded: true })
+    t.match(await client.receive(), { hasMoved: true }, 'a relinked one is')
+  })
+
 t.test(
   'a client that writes without a turn of its event loop becomes fast, and so does a server that only reads',
   async t => {
