@@ -137,6 +137,9 @@ export function detachParser(socket: FastSocket, tcp: ConnectedTcp): void {
   const listener = (): void => {}
   socket.on('data', listener)
   socket.removeListener('data', listener)
+  // http has paused the socket, and its listener that would start the handle again is gone. Then `resume` starts it, but only
+  // if the stream is not reading; that of a socket with a parser always is.
+  if (!tcp.reading) socket._readableState.reading = false
 }
 
 /** Whether a handle is over a unix path. */

@@ -115,7 +115,7 @@ export interface SocketInternals {
   _pendingData: unknown
   _pendingEncoding: string
   /** `ended`: the end has been read, though the program may not have seen it. */
-  readonly _readableState: { readonly ended: boolean }
+  readonly _readableState: { readonly ended: boolean; reading: boolean }
   readonly _writableState: WritableState
   _unrefTimer(): void
   _getpeername(): SocketName

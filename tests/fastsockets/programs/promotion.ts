@@ -14,9 +14,11 @@ import { transportOf } from '../../../fastsockets/index.ts'
 import { moveToTcp } from '../../../fastsockets/promotion/demotion.ts'
 import { certificate } from '../../interop/certificate.ts'
 import { Random } from '../../support/random.ts'
+import { eventually } from '../../support/until.ts'
 
 const [role, port = ''] = process.argv.slice(2)
 const context = new AsyncLocalStorage<string>()
+const LARGE = Buffer.alloc(1024 * 1024)
 
 export interface Played {
   readonly id: number
@@ -290,12 +292,25 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     agent.destroy()
     return { isRight, seen: [...seen] }
   },
+  /** Pipelined requests, whose answers are read once the connection has moved: the server has paused it by then. */
+  async pipelined({ port: httpPort = 0, count = 64 }) {
+    const socket = net.connect(httpPort, '127.0.0.1')
+    await once(socket, 'connect')
+    const get = 'GET /large HTTP/1.1\r\nHost: localhost\r\n'
+    socket.write(`${get}\r\n`.repeat(count - 1))
+    await eventually('the move', () => transportOf(socket).transport === 'shm')
+    socket.write(`${get}Connection: close\r\n\r\n`)
+    let length = 0
+    for await (const chunk of socket) length += chunk.length
+    return { answers: Math.floor(length / LARGE.length) }
+  },
 }
 
 if (role === 'server') {
   const server = net.createServer({ allowHalfOpen: true, noDelay: true }, serve)
   const web = context.run('listening', () =>
     http.createServer((request, response) => {
+      if (request.url === '/large') return response.end(LARGE)
       response.setHeader('x-wire', `${transportOf(request.socket).transport} ${context.getStore()}`)
       request.pipe(response)
     }),

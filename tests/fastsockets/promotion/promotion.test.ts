@@ -78,6 +78,11 @@ t.test('requests of http go on while the wire below them changes', async t => {
   )
 })
 
+t.test('a server of http that has paused a connection before its move reads on after it', async t => {
+  const { client, httpPort } = await start(t, 'price=0')
+  t.match(await client.ask({ run: 'pipelined', port: httpPort }), { answers: 64 })
+})
+
 for (const after of [0, 3, 300])
   t.test(`TLS over a connection that has exchanged ${after} messages`, async t => {
     const { client } = await start(t, 'price=0')
