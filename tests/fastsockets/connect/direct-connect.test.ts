@@ -27,10 +27,10 @@ t.test('no environment variable of ours is read for it', async t => {
       return target[name]
     },
   })
-  t.equal(process.env.FASTSOCKETS_ANY, undefined)
+  t.equal(process.env.FASTSOCKETS_DATAGRAMS, undefined)
   for (let count = 0; count < 3; count++) await connect()
   t.strictSame(
     [...read].filter(name => name.startsWith('FASTSOCKETS_')),
-    ['FASTSOCKETS_ANY'],
+    ['FASTSOCKETS_DATAGRAMS'],
   )
 })
