@@ -5,7 +5,6 @@ import { isNoWay, isOwnUser, openLog, refuseDescriptors, refusedName, withSocket
 import { hideConnect } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
-import { allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import {
   type Answer,
@@ -22,8 +21,9 @@ import {
   VERSION,
   versionOf,
 } from './bootstrap-layout.ts'
-import { doorPath, uidOf } from './door.ts'
+import { doorPath } from './door.ts'
 import { CANDIDATE_COUNT, hashedPorts } from './hashed-port.ts'
+import { type Kernel, realKernel } from './kernel.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
@@ -115,11 +115,12 @@ export function callHashedPort<T extends object>(
   race: Race,
   follow: Follow<T>,
   limitMs = greetingTimeoutMs(),
-  clock = realClock,
+  kernel = realKernel,
 ): Promise<T | FallbackReason> {
+  const { clock } = kernel
   const candidates = candidatesFor(address, port, family)
   // The kernel judges access to files of other users: no relinked server of another user has a shadow for us.
-  const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : allowsUser
+  const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : kernel.allowsUser
   const deadlineMs = clock.now() + limitMs
   return new Promise(resolve => {
     let underWay = 0
@@ -145,7 +146,7 @@ export function callHashedPort<T extends object>(
         impatience = clock.setTimeout(callNext, FOLLOW_PATIENCE_MS)
         return follow(greeted)
       }
-      void call(candidate, port, connect, deadlineMs - clock.now(), race, mayServe, clock)
+      void call(candidate, port, connect, deadlineMs - clock.now(), race, kernel, mayServe)
         .then(outcome => ('code' in outcome ? outcome : proceed(outcome)))
         .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
         .then(outcome => {
@@ -171,6 +172,7 @@ export async function callBootstrap(
   connect: ConnectFunction,
   race: Race,
   limitMs = greetingTimeoutMs(),
+  kernel = realKernel,
 ): Promise<Greeted | FallbackReason> {
   return await call(
     { host: address, port: bootstrapPort, family, noDelay: true },
@@ -178,6 +180,7 @@ export async function callBootstrap(
     connect,
     limitMs,
     race,
+    kernel,
   )
 }
 
@@ -190,9 +193,10 @@ export async function callNeighbour(
   port: number,
   connect: ConnectFunction,
   race: Race,
+  kernel = realKernel,
 ): Promise<Greeted | FallbackReason> {
   const callOnce = (): Promise<Greeted | FallbackReason> =>
-    call({ name }, port, connect, greetingTimeoutMs(), race)
+    call({ name }, port, connect, greetingTimeoutMs(), race, kernel)
   const first = await callOnce()
   return 'code' in first && first.code === 'NO_RENDEZVOUS' ? await callOnce() : first
 }
@@ -202,6 +206,7 @@ function dial(
   connection: Socket,
   place: NetConnectOpts | FolderPlace,
   connect: ConnectFunction,
+  { allowsUser }: Kernel,
 ): FallbackReason | undefined {
   if (!('name' in place)) {
     connect.call(connection, place)
@@ -226,14 +231,15 @@ function call(
   connect: ConnectFunction,
   timeoutMs: number,
   race: Race,
-  mayServe: (uid: number) => boolean = allowsUser,
-  clock = realClock,
+  kernel: Kernel,
+  mayServe = kernel.allowsUser,
 ): Promise<Greeted | FallbackReason> {
+  const { clock } = kernel
   return new Promise(resolve => {
     log('calling %o', options)
     // The same order as in the program: connect first, then add listeners. V8 has compiled that path.
     const connection = new net.Socket()
-    const failure = dial(connection, options, connect)
+    const failure = dial(connection, options, connect, kernel)
     if (failure !== undefined) return resolve(failure)
     race.add(connection)
     let neighbourUid: number | undefined
@@ -264,7 +270,7 @@ function call(
         return
       }
       refuseDescriptors(connection)
-      const uid = uidOf(connection)
+      const uid = kernel.userOf(connection)
       if (uid === undefined || !mayServe(uid)) return fail('OTHER_USER', `its socket is of user ${uid}`)
       if ('name' in options) neighbourUid = uid
     })
@@ -306,6 +312,7 @@ export function callDoor(
   door: Buffer,
   connect: ConnectFunction,
   race: Race,
+  kernel = realKernel,
 ): Promise<Socket | FallbackReason> {
   return new Promise(resolve => {
     const connection = new net.Socket()
@@ -323,10 +330,12 @@ export function callDoor(
     connection.on('connect', () => {
       hideConnect(connection)
       refuseDescriptors(connection)
-      const uid = uidOf(connection)
+      const uid = kernel.userOf(connection)
       if (uid === undefined) return settle(fallbackReason('HANDSHAKE', 'the server has gone'))
       connection.pause()
-      settle(allowsUser(uid) ? connection : fallbackReason('OTHER_USER', `its socket is of user ${uid}`))
+      settle(
+        kernel.allowsUser(uid) ? connection : fallbackReason('OTHER_USER', `its socket is of user ${uid}`),
+      )
     })
   })
 }

@@ -52,7 +52,7 @@ export const REPLY_MAGIC = Buffer.from('FSREPLY\0', 'latin1')
 export const INTRODUCTION_SIZE = 96
 /** Of an early greeting: as far as the port. */
 export const EARLY_SIZE = 14
-export const ENDPOINT_ID_SIZE = 16
+const ENDPOINT_ID_SIZE = 16
 export const DOOR_SIZE = 16
 export const LISTENER_ID_SIZE = 16
 export const ANSWER_HEADER_SIZE = 16

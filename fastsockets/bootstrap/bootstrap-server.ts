@@ -4,9 +4,8 @@
  * to the same address.
  */
 import net, { type Server, type Socket } from 'node:net'
-import type { Clock } from '../../nic/clock.ts'
 import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
-import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
+import { withoutMapping } from '../host/addresses.ts'
 import { type Binding, createServerHandle } from '../host/listener-binding.ts'
 import type { ServerInternals, TcpHandle } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
@@ -19,10 +18,11 @@ import {
   type Introduction,
   NO_ID,
 } from './bootstrap-layout.ts'
-import { type Door, uidOf } from './door.ts'
+import type { Door } from './door.ts'
 import { takeEarlyPort } from './early-ports.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 import { HelloCallers, type HelloHost } from './hello-callers.ts'
+import { type Kernel, realKernel } from './kernel.ts'
 import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
 import { mayAskUs, mayReachHosts } from './remote-hosts.ts'
 
@@ -35,7 +35,6 @@ const ADDRESS_CALLERS_MAX = 32
 
 /** How callers reach a bootstrap, and which of other hosts may. */
 export interface BootstrapNetwork {
-  readonly clock: Clock
   /** Undefined if the port is taken. */
   listen(place: BootstrapPlace, port: number): Server | undefined
   mayAsk(caller: Socket, listenerPort: number): boolean
@@ -43,7 +42,7 @@ export interface BootstrapNetwork {
 
 export interface BootstrapHost extends HelloHost {
   /** Of the simulator; by default the kernel's. */
-  readonly network?: BootstrapNetwork
+  readonly network?: BootstrapNetwork | undefined
   introduce(port: number): Introduction
   /** Where clients of this host send HELLO; undefined if no driver reaches them or the door cannot listen. */
   openDoor(): Door | undefined
@@ -72,6 +71,7 @@ export class BootstrapServer {
   readonly #place: Greeted
   readonly #door: Door | undefined
   readonly #mayAsk: BootstrapNetwork['mayAsk']
+  readonly #kernel: Kernel
   readonly #greeting: Buffer
   readonly #callers: HelloCallers
   readonly #callersByAddress = new CallersByUser({
@@ -160,6 +160,7 @@ export class BootstrapServer {
     this.#server = server
     this.#place = place
     this.#mayAsk = host.network?.mayAsk ?? mayAsk
+    this.#kernel = host.kernel ?? realKernel
     this.#door = host.openDoor()
     const { id: listenerId } = place
     const introduction = {
@@ -171,7 +172,7 @@ export class BootstrapServer {
     }
     this.#greeting = encodeIntroduction(GREETING_MAGIC, introduction)
     this.#door?.admit(listenerId, this.#greeting)
-    this.#callers = new HelloCallers(host, false, host.network?.clock)
+    this.#callers = new HelloCallers(host)
     server.on('connection', caller => this.#greet(caller))
     log('port %d %s %d', place.port, isHashed ? 'is hashed to' : 'has its bootstrap at', port)
   }
@@ -205,7 +206,7 @@ export class BootstrapServer {
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     const { port, address, family } = this.#place
-    const isHere = family === UNIX ? mayKnow(address, caller) : isOwnAddress(caller.remoteAddress)
+    const isHere = family === UNIX ? mayKnow(address, caller) : this.#isOwnAddress(caller.remoteAddress)
     const { remoteAddress: host = '' } = caller
     // A client of another host may have an address that is ours as well: its identity differs, and it sends HELLO here.
     const mayStay =
@@ -228,6 +229,10 @@ export class BootstrapServer {
       () => this.#callersByAddress.leave(host),
     )
   }
+
+  #isOwnAddress(address: string | undefined): boolean {
+    return address !== undefined && this.#kernel.reachableOwnAddress(withoutMapping(address)) !== undefined
+  }
 }
 
 /** Bound as the listener is, unless `bound` is. */
@@ -246,10 +251,6 @@ function listenOnPort(place: BootstrapPlace, port: number, bound?: TcpHandle): S
   return server.listening && !isInUse ? server : undefined
 }
 
-function isOwnAddress(address: string | undefined): boolean {
-  return address !== undefined && reachableOwnAddress(withoutMapping(address)) !== undefined
-}
-
 function mayAsk({ remoteAddress, localAddress }: Socket, listenerPort: number): boolean {
   if (remoteAddress === undefined || localAddress === undefined) return false
   return mayAskUs(withoutMapping(remoteAddress), withoutMapping(localAddress), listenerPort)
@@ -260,6 +261,6 @@ function mayAsk({ remoteAddress, localAddress }: Socket, listenerPort: number): 
  * permissions; files have: the kernel judges users other than ours, at the file's own listener.
  */
 function mayKnow(key: string, caller: Socket): boolean {
-  const uid = uidOf(caller)
+  const uid = realKernel.userOf(caller)
   return uid !== undefined && (isFileKey(key) ? isOwnUser(uid) : allowsUser(uid))
 }

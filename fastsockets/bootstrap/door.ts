@@ -3,17 +3,11 @@
  * the kernel which user listens there (SO_PEERCRED) before it sends a byte. So a stranger that holds a hashed port, or
  * relays its bytes, learns nothing. It can only send the client to a door of its own, which the client refuses.
  */
-import net, { type Server, type Socket } from 'node:net'
-import {
-  CallersByUser,
-  markOwn,
-  openLog,
-  randomBytes,
-  refuseDescriptors,
-  userOfPeer,
-} from '../../nic/index.ts'
-import { DOOR_SIZE, REFUSAL, VERSION } from './bootstrap-layout.ts'
+import type { Server, Socket } from 'node:net'
+import { CallersByUser, markOwn, openLog } from '../../nic/index.ts'
+import { REFUSAL, VERSION } from './bootstrap-layout.ts'
 import { HelloCallers, type HelloHost } from './hello-callers.ts'
+import { type Kernel, realKernel } from './kernel.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
@@ -34,6 +28,7 @@ export function doorPath(door: Buffer): string {
 export class Door {
   readonly name: Buffer
   readonly #server: Server
+  readonly #userOf: Kernel['userOf']
   readonly #helloCallers: HelloCallers
   readonly #callersByUser = new CallersByUser({
     own: CALLERS_MAX,
@@ -45,20 +40,16 @@ export class Door {
 
   /** Undefined if the door cannot listen, for example for lack of descriptors. */
   static open(host: HelloHost): Door | undefined {
-    const name = randomBytes(DOOR_SIZE)
-    const server = new net.Server()
-    markOwn(server)
-    server.on('error', error => log('door: %s', error.message))
-    // `exclusive`: in a cluster worker the primary would listen in its place.
-    server.listen({ path: doorPath(name), exclusive: true })
-    server.unref()
-    refuseDescriptors(server)
-    return server.listening ? new Door(name, server, host) : undefined
+    const { kernel = realKernel } = host
+    const name = kernel.newId()
+    const server = kernel.listenAt(doorPath(name))
+    return server && new Door(name, server, host)
   }
 
   private constructor(name: Buffer, server: Server, host: HelloHost) {
     this.name = name
     this.#server = server
+    this.#userOf = (host.kernel ?? realKernel).userOf
     this.#helloCallers = new HelloCallers(host)
     server.on('connection', caller => this.#accept(caller))
   }
@@ -84,7 +75,7 @@ export class Door {
     markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
-    const uid = uidOf(caller)
+    const uid = this.#userOf(caller)
     if (uid === undefined || !this.#callersByUser.enter(uid)) return void caller.destroy()
     this.#helloCallers.serve(
       caller,
@@ -96,14 +87,5 @@ export class Door {
       },
       () => this.#callersByUser.leave(uid),
     )
-  }
-}
-
-/** Undefined if the peer has already closed the connection. */
-export function uidOf(connection: Socket): number | undefined {
-  try {
-    return userOfPeer(connection)
-  } catch {
-    return undefined
   }
 }

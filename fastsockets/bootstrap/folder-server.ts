@@ -10,17 +10,15 @@ import {
   type NameState,
   openLog,
   type Publication,
-  publishSocket,
   reasonAgainstFolder,
-  refreshRegularly,
   refuseDescriptors,
 } from '../../nic/index.ts'
 import { publishStep } from '../host/steps.ts'
-import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
+import { allowsDriver } from '../policy/own-policy.ts'
 import { encodeIntroduction, GREETING_MAGIC, NO_ID, REFUSAL, VERSION } from './bootstrap-layout.ts'
 import type { BootstrapHost, BootstrapPlace } from './bootstrap-server.ts'
-import { uidOf } from './door.ts'
 import { HelloCallers } from './hello-callers.ts'
+import { type Kernel, realKernel } from './kernel.ts'
 import { isForFolder, namesOf, type Place, sharedAddresses } from './neighbours.ts'
 
 const log = openLog('fastsockets:rendezvous')
@@ -44,6 +42,7 @@ export class FolderServer {
   /** The addresses under which the listener is published. */
   addresses: readonly string[] = []
   readonly #place: FolderPlace
+  readonly #kernel: Kernel
   readonly #greeting: Buffer
   readonly #callers: HelloCallers
   readonly #byUser = new CallersByUser({ own: CALLERS_MAX, other: OTHER_CALLERS_MAX, others: CALLERS_MAX })
@@ -65,6 +64,7 @@ export class FolderServer {
 
   private constructor(place: FolderPlace, host: BootstrapHost) {
     this.#place = place
+    this.#kernel = host.kernel ?? realKernel
     this.#callers = new HelloCallers(host, true)
     this.#greeting = encodeIntroduction(GREETING_MAGIC, {
       ...host.introduce(place.port),
@@ -75,8 +75,8 @@ export class FolderServer {
       door: NO_ID,
       listenerId: place.id,
     })
-    this.#publish(namesOf(place))
-    this.#endRefreshing = refreshRegularly(() => this.#refresh())
+    this.#publish(this.#names())
+    this.#endRefreshing = this.#kernel.refreshRegularly(() => this.#refresh())
   }
 
   /**
@@ -85,9 +85,9 @@ export class FolderServer {
    */
   #refresh(): void {
     if (this.#leaveOut-- > 0) return
-    const names = namesOf(this.#place)
+    const names = this.#names()
     const wanted = names.filter(name => !this.#asked.has(name) || this.#stateOf(name) !== 'other')
-    const addresses = sharedAddresses(this.#place)
+    const addresses = this.#currentAddresses()
     const isWhole =
       this.addresses.every(one => addresses.includes(one)) &&
       wanted.every(name => this.#stateOf(name) === 'own') &&
@@ -97,20 +97,28 @@ export class FolderServer {
     this.#leaveOut = this.#leftOut
   }
 
+  #names(): readonly string[] {
+    return namesOf(this.#place, this.#kernel)
+  }
+
+  #currentAddresses(): readonly string[] {
+    return sharedAddresses(this.#place, this.#kernel)
+  }
+
   #stateOf(name: string): NameState {
     return this.#publication?.stateOf(name) ?? (hasName(name) ? 'other' : 'missing')
   }
 
   /** False if nothing can be published. The new socket has the names before the old one closes. */
   #publish(names: readonly string[]): boolean {
-    const addresses = sharedAddresses(this.#place)
+    const addresses = this.#currentAddresses()
     if (!this.addresses.every(one => addresses.includes(one))) this.#place.handleGone?.()
     this.addresses = addresses
     if (names.length === 0) return this.#withdraw()
     const server = new net.Server()
     markOwn(server)
     server.on('connection', caller => this.#greet(caller))
-    const publication = publishSocket(server, names, this.#place.isShared ? namesOf(this.#place) : [])
+    const publication = this.#kernel.publish(server, names, this.#place.isShared ? this.#names() : [])
     for (const name of names) this.#asked.add(name)
     if (typeof publication === 'string') {
       log('%s port %d: %s', this.#place.address, this.#place.port, publication)
@@ -134,8 +142,9 @@ export class FolderServer {
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     refuseDescriptors(caller)
-    const uid = uidOf(caller)
-    if (uid === undefined || !allowsUser(uid) || !this.#byUser.enter(uid)) return void caller.destroy()
+    const uid = this.#kernel.userOf(caller)
+    if (uid === undefined || !this.#kernel.allowsUser(uid) || !this.#byUser.enter(uid))
+      return void caller.destroy()
     caller.write(this.#greeting)
     publishStep('server greeted')
     this.#callers.serve(

@@ -1,6 +1,6 @@
 /** Reads the HELLO of each caller and answers it (bootstrap-layout.ts). */
 import type * as net from 'node:net'
-import { type Clock, realClock, startInBackground, type Timer } from '../../nic/clock.ts'
+import { type Clock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { type NetworkPath, openLog } from '../../nic/index.ts'
 import { publishStep } from '../host/steps.ts'
 import {
@@ -12,6 +12,7 @@ import {
   mayBe,
   nameOfRefusal,
 } from './bootstrap-layout.ts'
+import { type Kernel, realKernel } from './kernel.ts'
 import { endsOf, transcriptOf } from './transcript.ts'
 
 const log = openLog('fastsockets:bootstrap')
@@ -27,6 +28,8 @@ export type Reply =
   | { readonly driver: string; readonly blob: Uint8Array; readonly finish: Finish }
 
 export interface HelloHost {
+  /** Of the simulator; by default the real one. */
+  readonly kernel?: Kernel
   /** Answers a HELLO. `uid`: the caller's user, if the kernel knows it. `path`: undefined within a host. */
   answer(
     hello: Introduction,
@@ -52,9 +55,9 @@ export class HelloCallers {
   readonly #callers = new Map<net.Socket, Timer>()
 
   /** `isThroughFolder`: the callers have come through the rendezvous folder. */
-  constructor(host: HelloHost, isThroughFolder = false, clock: Clock = realClock) {
+  constructor(host: HelloHost, isThroughFolder = false) {
     this.#host = host
-    this.#clock = clock
+    this.#clock = (host.kernel ?? realKernel).clock
     this.#isThroughFolder = isThroughFolder
   }
 

@@ -11,10 +11,11 @@ import {
   slotName,
   unixListenerName,
 } from '../../nic/index.ts'
-import { allOwnAddresses, isLoopback, reachableOwnAddress } from '../host/addresses.ts'
+import { allOwnAddresses, isLoopback } from '../host/addresses.ts'
 import { type Family, fileOfKey, UNIX } from '../host/unix-paths.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Sought } from './bootstrap-client.ts'
+import { type Kernel, realKernel } from './kernel.ts'
 
 /** Names of a listener on all addresses. */
 const NAMES_MAX = 16
@@ -70,9 +71,13 @@ export function reasonAgainstPublished(address: string, port: number): string | 
 }
 
 /** The addresses at which other namespaces may reach the listener; none for one on a loopback address. */
-export function sharedAddresses({ address, family, ipv6Only }: Place): readonly string[] {
+export function sharedAddresses(
+  { address, family, ipv6Only }: Place,
+  kernel: Kernel = realKernel,
+): readonly string[] {
   if (family === UNIX) return []
-  if (address !== '0.0.0.0' && address !== '::') return isReachableFromElsewhere(address) ? [address] : []
+  if (address !== '0.0.0.0' && address !== '::')
+    return isReachableFromElsewhere(address, kernel) ? [address] : []
   const v6 = family === 6 ? allOwnAddresses(6) : []
   const v4 = family === 4 || !ipv6Only ? allOwnAddresses(4) : []
   return [...v4, ...v6].filter(one => !isLoopback(one)).slice(0, NAMES_MAX)
@@ -85,20 +90,21 @@ export function isForFolder(place: Place): boolean {
 }
 
 /** All names under which the listener is published. */
-export function namesOf(place: Place): readonly string[] {
+export function namesOf(place: Place, kernel: Kernel = realKernel): readonly string[] {
   const { port, family, protocol } = place
-  if (family !== UNIX) return sharedAddresses(place).map(address => listenerName(address, port, protocol))
+  if (family !== UNIX)
+    return sharedAddresses(place, kernel).map(address => listenerName(address, port, protocol))
   const name = nameOf(place)
   return name === undefined ? [] : [name]
 }
 
 /** Whether a peer of another namespace may say that it is at `address`: programs trust a peer's address. */
-export function mayBeNeighbours(address: string): boolean {
-  if (reachableOwnAddress(address) !== undefined || MULTICAST_V6.test(address)) return false
+export function mayBeNeighbours(address: string, kernel: Kernel = realKernel): boolean {
+  if (kernel.reachableOwnAddress(address) !== undefined || MULTICAST_V6.test(address)) return false
   return address.includes(':') || Number(address.split('.')[0]) < MULTICAST_V4
 }
 
 /** Whether `address` is one of this namespace, by which other namespaces may call it. */
-export function isReachableFromElsewhere(address: string): boolean {
-  return reachableOwnAddress(address) === address && !isLoopback(address)
+export function isReachableFromElsewhere(address: string, kernel: Kernel = realKernel): boolean {
+  return kernel.reachableOwnAddress(address) === address && !isLoopback(address)
 }

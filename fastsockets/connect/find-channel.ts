@@ -14,10 +14,10 @@ import {
   Race,
   type Sought,
 } from '../bootstrap/bootstrap-client.ts'
+import { type Kernel, realKernel } from '../bootstrap/kernel.ts'
 import { namesToCall, neighbourName } from '../bootstrap/neighbours.ts'
 import { askingOf, reasonElsewhere, rememberSilent } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
-import { reachableOwnAddress } from '../host/addresses.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -35,27 +35,31 @@ export async function findChannel<T extends object>(
   connect: ConnectFunction,
   limit: TimeLimit,
   followInRace: FollowInRace<T>,
+  kernel: Kernel = realKernel,
 ): Promise<T | FallbackReason> {
   publishStep('client calling')
   const race = new Race()
   const follow: Follow<T> = greeted => followInRace(greeted, race)
   const { address, family } = sought
-  const name = isElsewhere(address, family) || family === UNIX ? neighbourName(sought) : undefined
-  if (isElsewhere(address, family)) {
-    const neighbour = name && (await findNeighbour(sought, name, connect, race, follow))
+  const leadsElsewhere = isElsewhere(address, family, kernel)
+  const name = leadsElsewhere || family === UNIX ? neighbourName(sought) : undefined
+  if (leadsElsewhere) {
+    const neighbour = name && (await findNeighbour(sought, name, connect, race, follow, kernel))
     const isOnlyNear = sought.protocol === 'udp' || typeof askingOf(address, sought.port) === 'object'
     if (neighbour && (!isReason(neighbour) || isOnlyNear)) return neighbour
     // Datagrams stay within the host.
     if (sought.protocol === 'udp') return fallbackReason('NO_RENDEZVOUS')
-    return await findRemote(sought, connect, limit, race, follow)
+    return await findRemote(sought, connect, limit, race, follow, kernel)
   }
-  const hashed = callHashedPort(sought, connect, race, follow)
+  const hashed = callHashedPort(sought, connect, race, follow, greetingTimeoutMs(), kernel)
   if (family === UNIX) {
     const outcome = await hashed
-    return isReason(outcome) && name ? await findNeighbour(sought, name, connect, race, follow) : outcome
+    return isReason(outcome) && name
+      ? await findNeighbour(sought, name, connect, race, follow, kernel)
+      : outcome
   }
   if (!isDaemonExpected()) return await hashed
-  const greeting = callNamed(sought, connect, race)
+  const greeting = callNamed(sought, connect, race, kernel)
   const named = greeting.then(greeted => followIfGreeted(greeted, follow))
   const first = await Promise.race([hashed, named.then(one => (isReason(one) ? hashed : one))])
   if (!isReason(first)) return first
@@ -71,10 +75,11 @@ async function findNeighbour<T extends object>(
   connect: ConnectFunction,
   race: Race,
   follow: Follow<T>,
+  kernel: Kernel,
 ): Promise<T | FallbackReason> {
   let outcome: T | FallbackReason | undefined
   for (const one of namesToCall(name)) {
-    const greeted = await callNeighbour(one, port, connect, race)
+    const greeted = await callNeighbour(one, port, connect, race, kernel)
     outcome = await followIfGreeted(greeted, follow)
     if (!isReason(outcome)) return outcome
   }
@@ -102,6 +107,7 @@ async function callNamed(
   sought: Sought,
   connect: ConnectFunction,
   race: Race,
+  kernel: Kernel,
   limit?: TimeLimit,
 ): Promise<Greeted | FallbackReason | undefined> {
   const { address, port } = sought
@@ -112,7 +118,7 @@ async function callNamed(
       ? await question
       : await inTime(question, Math.min(limit.leftMs, greetingTimeoutMs(LOOK_UP_MS_MAX)))
   if (found === undefined || limit?.isOver || race.isOver) return undefined
-  return await callBootstrap(sought, found, connect, race, limit?.leftMs)
+  return await callBootstrap(sought, found, connect, race, limit?.leftMs, kernel)
 }
 
 /**
@@ -125,24 +131,25 @@ async function findRemote<T extends object>(
   limit: TimeLimit,
   race: Race,
   follow: Follow<T>,
+  kernel: Kernel,
 ): Promise<T | FallbackReason> {
   const { address, port } = sought
   const asking = askingOf(address, port)
   if (typeof asking === 'object') return reasonElsewhere(asking, address, port)
   // The named port may use half of the time: the hashed ports need the rest.
-  const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
-  const greeting = isDaemonExpected() ? await callNamed(sought, connect, race, namedLimit) : undefined
+  const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2, kernel.clock)
+  const greeting = isDaemonExpected() ? await callNamed(sought, connect, race, kernel, namedLimit) : undefined
   const named = await followIfGreeted(greeting, follow)
   if (!isReason(named)) return named
   const outcome =
     asking === 'hashed'
-      ? await callHashedPort(sought, connect, race, follow, limit.leftMs)
+      ? await callHashedPort(sought, connect, race, follow, limit.leftMs, kernel)
       : (named ?? fallbackReason('REMOTE_HOST', 'the name service does not know it'))
   if (isReason(outcome) && outcome.code === 'SILENT') rememberSilent(address)
   return outcome
 }
 
 /** Whether `address` belongs to another host. */
-export function isElsewhere(address: string, family: Family): boolean {
-  return family !== UNIX && reachableOwnAddress(address) === undefined
+export function isElsewhere(address: string, family: Family, kernel: Kernel): boolean {
+  return family !== UNIX && kernel.reachableOwnAddress(address) === undefined
 }

@@ -11,10 +11,7 @@ import {
   CallersByUser,
   DESCRIPTORS_LEFT,
   type Driver,
-  drivers,
   hasFreeDescriptors,
-  hostIdentity,
-  isListenerOf,
   isOwnUser,
   isSameKernel,
   keepFreedMemory,
@@ -24,12 +21,9 @@ import {
   type Offer,
   openLog,
   openLoopbackPair,
-  randomBytes,
-  sourceAddressTo,
   textOfAddress,
   type VirtualInterface,
 } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import {
   type ConnectFunction,
   callDoor,
@@ -43,7 +37,6 @@ import {
 import {
   ANSWER_HEADER_SIZE,
   answerLength,
-  ENDPOINT_ID_SIZE,
   encodeReply,
   type Introduction,
   NO_ID,
@@ -51,11 +44,12 @@ import {
   REPLY_MAGIC,
   VERSION,
 } from '../bootstrap/bootstrap-layout.ts'
-import type { BootstrapHost } from '../bootstrap/bootstrap-server.ts'
-import { Door, uidOf } from '../bootstrap/door.ts'
+import type { BootstrapHost, BootstrapNetwork } from '../bootstrap/bootstrap-server.ts'
+import { Door } from '../bootstrap/door.ts'
 import { pathOf, type Reply } from '../bootstrap/hello-callers.ts'
+import type { Kernel } from '../bootstrap/kernel.ts'
 import { mayBeNeighbours } from '../bootstrap/neighbours.ts'
-import { REMOTE_TIMEOUT_MS, rememberSilent, remoteDrivers } from '../bootstrap/remote-hosts.ts'
+import { REMOTE_TIMEOUT_MS, rememberSilent } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
 import { withoutMapping } from '../host/addresses.ts'
@@ -63,7 +57,7 @@ import { node20 } from '../host/node-versions.ts'
 import { publishStep } from '../host/steps.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
-import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
+import { allowsDriver, allowsPeerMemory } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import {
   type Acceptor,
@@ -75,12 +69,11 @@ import {
 import { isOverBudget, UnreadShare } from '../stream/unread-budget.ts'
 import { findChannel, isElsewhere } from './find-channel.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
+import { DRIVER, type PeersHost, processHost } from './peers-host.ts'
 import type { Reached } from './worker-group.ts'
 
 const log = openLog('fastsockets:peers')
 
-/** The driver between processes of one host. Between hosts it is one of remote-hosts.ts. */
-const DRIVER = 'shm'
 /** Channels of this thread; each costs two rings of shared memory and a doorbell. */
 const CHANNELS_MAX = 1024
 /** Offers under way to processes of this process's own user; as many to all other callers together. */
@@ -152,7 +145,8 @@ export class Peers implements BootstrapHost {
   readonly #accept: Acceptor
   readonly #connect: ConnectFunction
   readonly #isRaw: boolean
-  readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
+  readonly #host: PeersHost
+  readonly #endpointId: Buffer
   /** Channels that connects of this thread may use, by `keyOf`. */
   readonly #channels = new Map<string, SocketChannel>()
   /** Handshakes under way, by address and port: further connects to the same place wait for the same handshake. */
@@ -167,10 +161,20 @@ export class Peers implements BootstrapHost {
   readonly #offers = new CallersByUser({ own: OFFERS_MAX, other: OTHER_OFFERS_MAX, others: OFFERS_MAX })
 
   /** `isRaw`: the channels carry raw sockets only. */
-  constructor(accept: Acceptor, connect: ConnectFunction, isRaw = false) {
+  constructor(accept: Acceptor, connect: ConnectFunction, isRaw = false, host = processHost) {
     this.#isRaw = isRaw
+    this.#host = host
+    this.#endpointId = host.kernel.newId()
     this.#accept = accept
     this.#connect = connect
+  }
+
+  get kernel(): Kernel {
+    return this.#host.kernel
+  }
+
+  get network(): BootstrapNetwork | undefined {
+    return this.#host.network
   }
 
   /** The channel of this thread to itself. */
@@ -226,9 +230,7 @@ export class Peers implements BootstrapHost {
       isShared: false,
       isRequired: false,
       endpointId: this.#endpointId,
-      hostIdentity: hostIdentity(),
-      uid: process.geteuid?.() ?? 0,
-      pid: process.pid,
+      ...this.#host.identity(),
       door: NO_ID,
       listenerId: NO_ID,
     }
@@ -256,9 +258,10 @@ export class Peers implements BootstrapHost {
   ): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
     const isLocal = uid !== undefined
-    if (!isThroughFolder && isHere(hello) !== isLocal) return { refusal: REFUSAL.OTHER_HOST }
-    const usable = isThroughFolder ? localDrivers() : driversTo(hello)
-    const way = isThroughFolder ? wayOfNeighbour(hello) : undefined
+    const { allowsUser } = this.kernel
+    if (!isThroughFolder && this.#isHere(hello) !== isLocal) return { refusal: REFUSAL.OTHER_HOST }
+    const usable = isThroughFolder ? this.#host.localDrivers() : this.#driversTo(hello)
+    const way = isThroughFolder ? wayOfNeighbour(hello, this.kernel) : undefined
     if (way === null) return { refusal: REFUSAL.OTHER_HOST }
     if (usable.length === 0 && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
@@ -306,12 +309,13 @@ export class Peers implements BootstrapHost {
 
   async #call(sought: Sought, refusedBy?: ReadonlySet<SocketChannel>): Promise<Reached | FallbackReason> {
     const { address, family } = sought
-    const limit = limitFor(address, family)
-    if (!allowsDriver(DRIVER) && !isElsewhere(address, family))
+    const { kernel } = this
+    const limit = limitFor(address, family, kernel)
+    if (!allowsDriver(DRIVER) && !isElsewhere(address, family, kernel))
       return fallbackReason('POLICY', `it does not allow ${DRIVER}`)
-    return await findChannel<Reached>(sought, this.#connect, limit, (greeted, race) =>
-      this.#follow(sought, greeted, { race, limit, refusedBy }),
-    )
+    const follow = (greeted: Greeted, race: Race): Promise<Reached | FallbackReason> =>
+      this.#follow(sought, greeted, { race, limit, refusedBy })
+    return await findChannel<Reached>(sought, this.#connect, limit, follow, kernel)
   }
 
   /** Proves a greeting: by the channel that it leads to, or by one that this thread has already. */
@@ -321,11 +325,12 @@ export class Peers implements BootstrapHost {
     { race, limit: limitElsewhere, refusedBy }: Following,
   ): Promise<Reached | FallbackReason> {
     publishStep('client greeted')
+    const { kernel } = this
     const { address, port, family } = sought
     const { isShared, isRequired, listenerId } = greeting
     const said = family === UNIX ? listenerId.toString('hex') : address
     const isNeighbour = neighbourUid !== undefined
-    const limit = isNeighbour ? new TimeLimit(Number.POSITIVE_INFINITY) : limitElsewhere
+    const limit = isNeighbour ? new TimeLimit(Number.POSITIVE_INFINITY, kernel.clock) : limitElsewhere
     const refusal = isNeighbour ? undefined : this.#judge(greeting)
     if (refusal !== undefined) {
       connection.destroy()
@@ -334,14 +339,15 @@ export class Peers implements BootstrapHost {
     const peerId = greeting.endpointId.toString('hex')
     // In a cluster the primary may have chosen this very worker.
     const isOwn = isShared && greeting.endpointId.equals(this.#endpointId) && allowsDriver('loopback')
-    const isLocal = isHere(greeting) && !isElsewhere(address, family) && !isNeighbour
+    const isLocal = this.#isHere(greeting) && !isElsewhere(address, family, kernel) && !isNeighbour
     const place = isNeighbour ? `${userOf(neighbourUid)} ${address}` : address
     const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : place)
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
       if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
-      if (!isNeighbour && known.peerUid !== undefined && !mayServe(known.peerUid, sought)) return POSES
+      if (!isNeighbour && known.peerUid !== undefined && !mayServe(known.peerUid, sought, kernel))
+        return POSES
       return race.win() ? { channel: known, isShared, isRequired, address: said, isProven: false } : LOST
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
@@ -360,18 +366,18 @@ export class Peers implements BootstrapHost {
       )
     }
     let shaking = connection
-    const way = isNeighbour ? wayToNeighbour(address, family) : undefined
+    const way = isNeighbour ? wayToNeighbour(address, family, kernel) : undefined
     if (way === null) {
       connection.destroy()
       return fallbackReason('NO_RENDEZVOUS', `no route leads to ${address}`)
     }
-    if (isHere(greeting) && !isNeighbour) {
+    if (this.#isHere(greeting) && !isNeighbour) {
       connection.destroy()
-      const door = await callDoor(greeting.door, this.#connect, race)
+      const door = await callDoor(greeting.door, this.#connect, race, kernel)
       if ('code' in door) return door
       shaking = door
-      const uid = uidOf(door)
-      if (uid === undefined || !mayServe(uid, sought)) {
+      const uid = kernel.userOf(door)
+      if (uid === undefined || !mayServe(uid, sought, kernel)) {
         door.destroy()
         return POSES
       }
@@ -381,7 +387,7 @@ export class Peers implements BootstrapHost {
       return LOST
     }
     const hello = isNeighbour ? this.#introduceTo(way, port) : this.introduce(port)
-    const shaken = await shakeHands(shaking, { ...hello, listenerId }, limit.leftMs)
+    const shaken = await shakeHands(shaking, { ...hello, listenerId }, limit.leftMs, kernel.clock)
     if (shaken === undefined) return reasonOfFailure(address, limit)
     publishStep('client answered')
     try {
@@ -405,11 +411,11 @@ export class Peers implements BootstrapHost {
   }
 
   #judge(greeting: Introduction): FallbackCode | undefined {
-    if (driversTo(greeting).length === 0) {
-      if (isHere(greeting)) return 'POLICY'
+    if (this.#driversTo(greeting).length === 0) {
+      if (this.#isHere(greeting)) return 'POLICY'
       return isSameKernel(greeting.hostIdentity) ? 'NO_RENDEZVOUS' : 'OTHER_HOST'
     }
-    return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
+    return this.kernel.allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
   async #handleAnswer(
@@ -426,14 +432,15 @@ export class Peers implements BootstrapHost {
         return fallbackReason('NO_RENDEZVOUS', `the server's container has the address ${way?.own}, too`)
       return fallbackReason(reasonOfRefusal(answer.result))
     }
-    const usable = isNeighbour ? localDrivers() : driversTo(introduced)
+    const usable = isNeighbour ? this.#host.localDrivers() : this.#driversTo(introduced)
     const driver = usable.find(({ name }) => name === answer.driver)
     if (driver === undefined) {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
     let uid: number | undefined
-    const driverLimit = new TimeLimit(Math.min(driverTimeoutMs(), limit.leftMs))
+    const { allowsUser, clock } = this.kernel
+    const driverLimit = new TimeLimit(Math.min(driverTimeoutMs(), limit.leftMs), clock)
     const path = pathOf(connection)
     const end = await driver.connect(answer.blob, {
       queueSizeMax: Math.max(RING_SIZE_MAX_SOCKETS, ablation('ring') ?? 0),
@@ -459,11 +466,11 @@ export class Peers implements BootstrapHost {
     const peer = { id: peerId, key: proved, uid, way }
     const channel = await new Promise<SocketChannel | undefined>(resolve => {
       const opened = this.#open(end, peer, connection, transcript, isTrue => {
-        clearTimeout(timer)
+        clock.clearTimeout(timer)
         resolve(isTrue ? opened : undefined)
       })
       // Keeps the event loop alive, too: the doorbell does so only once there is a socket.
-      const timer = setTimeout(() => opened.close(), driverLimit.leftMs)
+      const timer = clock.setTimeout(() => opened.close(), driverLimit.leftMs)
     })
     if (channel === undefined)
       return fallbackReason('HANDSHAKE', 'the two sides received different bootstrap bytes')
@@ -477,6 +484,7 @@ export class Peers implements BootstrapHost {
 
   /** All processes of one other user count as one peer. Undefined for a process of the own user, and for another host. */
   #sharesOf(uid: number | undefined): PeerShares | undefined {
+    if (this.#host.shares !== undefined) return this.#host.shares
     if (uid === undefined || isOwnUser(uid)) return undefined
     const shares = this.#shares.get(uid) ?? { ports: new PortShare(), unread: new UnreadShare() }
     this.#shares.set(uid, shares)
@@ -506,10 +514,24 @@ export class Peers implements BootstrapHost {
     }
     let isProven = false
     // A frozen peer is not lost: its kernel goes on answering for the lifeline.
-    const end = reliable(made, { peerTimeoutMs: Number.POSITIVE_INFINITY })
+    const { kernel, channelHost, retentionBytes } = this.#host
+    const end = reliable(made, {
+      peerTimeoutMs: Number.POSITIVE_INFINITY,
+      clock: kernel.clock,
+      ...(retentionBytes && { retentionBytes }),
+    })
     if (end !== made) limitSilenceOf(connection, HOST_SILENCE_MS)
     const shares = this.#sharesOf(uid)
-    const channel = new SocketChannel(end, id, this.#accept, handleGone, this.#isRaw, transcript, shares)
+    const channel = new SocketChannel(
+      end,
+      id,
+      this.#accept,
+      handleGone,
+      this.#isRaw,
+      transcript,
+      shares,
+      channelHost,
+    )
     channel.onBound = () => {
       isProven = true
       onProven(true)
@@ -527,6 +549,15 @@ export class Peers implements BootstrapHost {
     }
     return channel
   }
+
+  #isHere(peer: Introduction): boolean {
+    return peer.hostIdentity.equals(this.#host.identity().hostIdentity)
+  }
+
+  /** Empty if the policy or the machine allows no driver to this peer. */
+  #driversTo(peer: Introduction): readonly Driver[] {
+    return this.#isHere(peer) ? this.#host.localDrivers() : this.#host.remoteDrivers()
+  }
 }
 
 /**
@@ -541,8 +572,8 @@ function keyOf(peerId: string, place: string): string {
  * Whether a user that the policy allows may serve this listener's clients: ours may, another one only if the kernel's
  * listener is that user's. On unix paths the caller of the name has asked the kernel already.
  */
-function mayServe(uid: number, { address, port, family }: Sought): boolean {
-  return isOwnUser(uid) || family === UNIX || isListenerOf(uid, address, port)
+function mayServe(uid: number, { address, port, family }: Sought, kernel: Kernel): boolean {
+  return family === UNIX || kernel.mayServe(uid, address, port)
 }
 
 /** The user by the kernel's word for a peer that has a channel; by the greeting for one that has none yet. */
@@ -551,9 +582,10 @@ function userOf(uid: number): string {
 }
 
 /** On this host every step has a limit of its own. Another host has one limit for all steps together. */
-function limitFor(address: string, family: Family): TimeLimit {
+function limitFor(address: string, family: Family, kernel: Kernel): TimeLimit {
   return new TimeLimit(
-    isElsewhere(address, family) ? greetingTimeoutMs(REMOTE_TIMEOUT_MS) : Number.POSITIVE_INFINITY,
+    isElsewhere(address, family, kernel) ? greetingTimeoutMs(REMOTE_TIMEOUT_MS) : Number.POSITIVE_INFINITY,
+    kernel.clock,
   )
 }
 
@@ -573,31 +605,17 @@ function driverTimeoutMs(): number {
 const NO_ADDRESSES: Way = { own: '', peer: '', isThroughFolder: true }
 
 /** The way to a neighbour's address; null if there is no route. */
-function wayToNeighbour(address: string, family: Family): Way | null {
+function wayToNeighbour(address: string, family: Family, kernel: Kernel): Way | null {
   if (family === UNIX) return NO_ADDRESSES
-  const own = sourceAddressTo(address)
+  const own = kernel.sourceAddressTo(address)
   return own === undefined ? null : { own, peer: address, isThroughFolder: true }
 }
 
 /** The way to a neighbour that has sent `hello`; null if it claims an address that it cannot have. */
-function wayOfNeighbour({ door, port }: Introduction): Way | null | undefined {
+function wayOfNeighbour({ door, port }: Introduction, kernel: Kernel): Way | null | undefined {
   if (port === 0) return NO_ADDRESSES
   const peer = textOfAddress(door)
-  return mayBeNeighbours(peer) ? { own: '', peer, isThroughFolder: true } : null
-}
-
-function localDrivers(): readonly Driver[] {
-  const driver = allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
-  return driver === undefined ? [] : [driver]
-}
-
-function isHere(peer: Introduction): boolean {
-  return peer.hostIdentity.equals(hostIdentity())
-}
-
-/** Empty if the policy or the machine allows no driver to this peer. */
-function driversTo(peer: Introduction): readonly Driver[] {
-  return isHere(peer) ? localDrivers() : remoteDrivers()
+  return mayBeNeighbours(peer, kernel) ? { own: '', peer, isThroughFolder: true } : null
 }
 
 /** Reads the client's REPLY and hands it to the driver that made the offer; any other bytes end the connection. */

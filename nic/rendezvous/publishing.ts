@@ -26,7 +26,7 @@ import { forgetSocketFile, noteSocketFile, onSocketFilesLeft } from '../threads/
 import { reasonAgainstFolder, rendezvousFolder } from './folder.ts'
 import { inFolder } from './in-folder.ts'
 import { newName, SLOTS, slotName } from './names-layout.ts'
-import { entriesIn, isStale, remove, sweepAgain } from './sweeping.ts'
+import { entriesIn, isStale, ownSweeper, remove } from './sweeping.ts'
 
 const log = openLog('fastsockets:rendezvous')
 
@@ -64,13 +64,14 @@ export function publishSocket(
   server: net.Server,
   names: readonly string[],
   shared: readonly string[] = [],
+  sweeper = ownSweeper,
 ): Publication | string {
   const against = reasonAgainstFolder(true)
   if (against !== undefined) return against
   server.on('error', error => log('%s', error.message))
   const outcome = inFolder((at, libc) => {
     if (libc === undefined) return listenIn(server, at, names)
-    sweepAgain(libc, at)
+    sweeper.begin(libc, at)
     return listenIn(server, at, [...names, ...shared.flatMap(listener => freeSlot(libc, at, listener))])
   })
   if (typeof outcome === 'string') return outcome

@@ -3,18 +3,17 @@
  * one of them. Strangers may have filled the folder, so a sweep goes on in later turns.
  */
 import { type Dirent, opendirSync, unlinkSync } from 'node:fs'
+import { type Clock, realClock, startInBackground } from '../clock.ts'
 import { openLog } from '../log.ts'
-import { performance } from '../performance.ts'
 import { AF_UNIX, ECONNREFUSED, SOCK_CLOEXEC, SOCK_DGRAM } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { pathAddress } from '../posix/unix-socket.ts'
-import { setTimeout } from '../real-time.ts'
 import { inFolder } from './in-folder.ts'
 import { isOfLayout } from './names-layout.ts'
 
 const log = openLog('fastsockets:rendezvous')
 
-/** Pause between two sweeps of this thread, and the most entries that are looked at. */
+/** Pause between two sweeps of a thread, and the most entries that are looked at. */
 const SWEEP_PAUSE_MS = 60_000
 const ENTRIES_MAX = 4096
 /** One turn sweeps for so long, and the next one that does follows after the second time. */
@@ -22,9 +21,6 @@ const SWEPT_AT_ONCE_MS = 2
 const STEP_MS = 20
 
 type Sweep = Generator<Dirent | undefined>
-
-let sweptAtMs = Number.NEGATIVE_INFINITY
-let underWay: Sweep | undefined
 
 /** The sockets that this layout has; undefined for what else is there. */
 export function* entriesIn(at: string): Sweep {
@@ -40,40 +36,56 @@ export function* entriesIn(at: string): Sweep {
   }
 }
 
-/** Begins a sweep if the last one is long ago. `at`: a path to the folder, which is locked. */
-export function sweepAgain(libc: Libc, at: string): void {
-  const nowMs = performance.now()
-  if (underWay !== undefined || nowMs - sweptAtMs < SWEEP_PAUSE_MS) return
-  sweptAtMs = nowMs
-  underWay = entriesIn(at)
-  sweepSome(libc, at, underWay)
-}
+export class Sweeper {
+  readonly #clock: Clock
+  #sweptAtMs = Number.NEGATIVE_INFINITY
+  #underWay: Sweep | undefined
 
-function sweepSome(libc: Libc, at: string, sweep: Sweep): void {
-  const untilMs = performance.now() + SWEPT_AT_ONCE_MS
-  let hasMore = false
-  try {
-    while (!hasMore) {
-      const { done, value: entry } = sweep.next()
-      if (done) return
-      if (entry !== undefined && isStale(libc, `${at}/${entry.name}`)) remove(`${at}/${entry.name}`)
-      hasMore = performance.now() >= untilMs
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Begins a sweep if the last one is long ago. `at`: a path to the folder, which is locked. */
+  begin(libc: Libc, at: string): void {
+    const nowMs = this.#clock.now()
+    if (this.#underWay !== undefined || nowMs - this.#sweptAtMs < SWEEP_PAUSE_MS) return
+    this.#sweptAtMs = nowMs
+    this.#underWay = entriesIn(at)
+    this.#sweepSome(libc, at, this.#underWay)
+  }
+
+  #sweepSome(libc: Libc, at: string, sweep: Sweep): void {
+    const untilMs = this.#clock.now() + SWEPT_AT_ONCE_MS
+    let hasMore = false
+    try {
+      while (!hasMore) {
+        const { done, value: entry } = sweep.next()
+        if (done) return
+        if (entry !== undefined && isStale(libc, `${at}/${entry.name}`)) remove(`${at}/${entry.name}`)
+        hasMore = this.#clock.now() >= untilMs
+      }
+    } finally {
+      if (hasMore) startInBackground(this.#clock, () => this.#goOn(sweep), STEP_MS)
+      else this.#end(sweep)
     }
-  } finally {
-    if (hasMore) setTimeout(goOn, STEP_MS, sweep).unref()
-    else end(sweep)
+  }
+
+  #goOn(sweep: Sweep): void {
+    const outcome = inFolder(
+      (at, libc) => (libc === undefined ? this.#end(sweep) : this.#sweepSome(libc, at, sweep)),
+      1,
+    )
+    if (typeof outcome === 'string' && this.#underWay === sweep) this.#end(sweep)
+  }
+
+  #end(sweep: Sweep): void {
+    this.#underWay = undefined
+    sweep.return(undefined)
   }
 }
 
-function goOn(sweep: Sweep): void {
-  const outcome = inFolder((at, libc) => (libc === undefined ? end(sweep) : sweepSome(libc, at, sweep)), 1)
-  if (typeof outcome === 'string' && underWay === sweep) end(sweep)
-}
-
-function end(sweep: Sweep): void {
-  underWay = undefined
-  sweep.return(undefined)
-}
+/** Of this thread. */
+export const ownSweeper = new Sweeper(realClock)
 
 /**
  * Whether no process has the socket any more. A datagram socket asks: a stream listener answers EPROTOTYPE, and never

@@ -110,7 +110,8 @@ export class SimulatedKernels {
       })
     const call = (): void => {
       const there = this.#places.get(place)
-      if (isOver) return
+      // The kernel of a process that has ended refuses what answers its call.
+      if (isOver || from.state === 'dead') return
       if (there !== undefined && (there.host.isNicDead || this.#network.isCut(from, there.host))) {
         if (timeline.nowUs >= untilUs) return settle('ETIMEDOUT')
         return void timeline.schedule(timeline.nowUs + RETRY_US, call)

@@ -2,7 +2,7 @@
  * One simulated process with listeners that have a bootstrap, and clients that search for those of others. It also holds hashed
  * ports as a stranger would.
  */
-import net from 'node:net'
+import type net from 'node:net'
 import {
   callHashedPort,
   type Greeted,
@@ -21,17 +21,19 @@ import {
 import { type BootstrapHost, BootstrapServer } from '../../fastsockets/bootstrap/bootstrap-server.ts'
 import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import type { Reply } from '../../fastsockets/bootstrap/hello-callers.ts'
+import type { Kernel } from '../../fastsockets/bootstrap/kernel.ts'
 import { endsOf, transcriptOf } from '../../fastsockets/bootstrap/transcript.ts'
 import { type FallbackReason, fallbackReason } from '../../fastsockets/reasons.ts'
 import type { FaultRandom } from '../../nic/fault/fault-random.ts'
 import type { Driver } from '../../nic/index.ts'
 import {
   type SimulatedHost,
-  type SimulatedKernels,
+  SimulatedKernels,
   type SimulatedNetwork,
   simulatedDriver,
 } from '../../nic/simulated/index.ts'
 import { Broken } from './ledger.ts'
+import { programKernel, programPorts } from './program-kernel.ts'
 import { ProgramSockets } from './program-sockets.ts'
 import type { Player } from './world.ts'
 
@@ -85,6 +87,7 @@ export class BootstrapProcess implements Player {
   readonly listeners = new Map<string, Listener>()
   readonly #sockets: ProgramSockets
   readonly #driver: Driver
+  readonly #kernel: Kernel
   readonly #random: FaultRandom
   readonly #agreed: Agreed
   readonly #id: Buffer
@@ -111,6 +114,15 @@ export class BootstrapProcess implements Player {
     this.#id = network.newIdentity()
     this.#sockets = new ProgramSockets(kernels, host)
     this.#driver = simulatedDriver(network, host, QUEUE_SIZE)
+    // Listeners and clients meet as those of two hosts do.
+    const { host: address } = SimulatedKernels.addressOf(host)
+    this.#kernel = programKernel({
+      network,
+      host,
+      sockets: this.#sockets,
+      isOwnAddress: () => false,
+      address,
+    })
   }
 
   get isAlive(): boolean {
@@ -186,11 +198,8 @@ export class BootstrapProcess implements Player {
       introduce: port => this.#introduce(port),
       openDoor: () => undefined,
       answer: hello => this.#answer(address, hello),
-      network: {
-        clock: this.host.clock,
-        mayAsk: () => true,
-        listen: ({ address }, port) => this.#openServer(placeOf(address, port), port),
-      },
+      kernel: this.#kernel,
+      network: programPorts(this.#sockets),
     }
   }
 
@@ -228,15 +237,6 @@ export class BootstrapProcess implements Player {
         connection.resume()
       },
     }
-  }
-
-  #openServer(place: string, port: number): net.Server | undefined {
-    const server = new net.Server()
-    if (!this.#sockets.listen(place, socket => server.emit('connection', socket))) return undefined
-    return Object.assign(server, {
-      address: () => ({ address: '', port, family: 'IPv4' }),
-      close: () => this.#sockets.unlisten(place),
-    })
   }
 
   #squat(place: string): void {
@@ -281,7 +281,6 @@ export class BootstrapProcess implements Player {
 
   #call(address: string, port: number, onOver = (_reason: FallbackReason | undefined): void => {}): void {
     const race = new Race()
-    const { clock } = this.host
     const sockets = this.#sockets
     this.#underWay++
     callHashedPort<Found>(
@@ -292,7 +291,7 @@ export class BootstrapProcess implements Player {
       race,
       greeted => this.#follow(greeted, race),
       GREETING_MS,
-      clock,
+      this.#kernel,
     )
       .then(outcome => {
         this.#underWay--

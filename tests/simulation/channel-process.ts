@@ -19,7 +19,7 @@ const OFFER_MIN = 32 * 1024
 const WINDOWS = [64, 64, 96, 256].map(kib => kib * 1024)
 
 /** Windows and budget as the seed has them, and not as the machine's memory has. */
-class SimulatedShare extends UnreadShare {
+export class SimulatedShare extends UnreadShare {
   bytes = 0
   windows = 0
   isOver = false
@@ -189,7 +189,7 @@ export abstract class ChannelProcess<C, E extends PlayedEnd = PlayedEnd> impleme
   }
 }
 
-function channelHostOf({ clock }: SimulatedHost, eventLoop: EventLoop, isRaw: boolean): ChannelHost {
+export function channelHostOf({ clock }: SimulatedHost, eventLoop: EventLoop, isRaw: boolean): ChannelHost {
   return {
     clock,
     eventLoop,

@@ -14,11 +14,13 @@ import { Flow } from '../../am/rpc/flow.ts'
 import { Link } from '../../am/rpc/link.ts'
 import { RemoteService } from '../../am/rpc/remote-service.ts'
 import { Race } from '../../fastsockets/bootstrap/bootstrap-client.ts'
+import { Door } from '../../fastsockets/bootstrap/door.ts'
 import { HelloCallers } from '../../fastsockets/bootstrap/hello-callers.ts'
 import { PromotedHandle } from '../../fastsockets/promotion/promoted-handle.ts'
 import { MessageReceiver } from '../../fastsockets/raw/message-receiver.ts'
 import { Operations } from '../../fastsockets/raw/operations.ts'
 import { ReceiveBuffer } from '../../fastsockets/stream/receive-buffer.ts'
+import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
 import { Stream } from '../../fastsockets/stream/stream.ts'
 import { NameApi } from '../../nameservice/client/name-api.ts'
 import { ChangeLog } from '../../nameservice/store/change-log.ts'
@@ -122,6 +124,14 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     'keeps-losers': wrap(Race.prototype, 'win', () => true),
     /** A server does not read the HELLO of every other client. */
     'no-answer': wrapOnceIn(2, HelloCallers.prototype, 'serve', () => {}),
+  },
+  peers: {
+    /** A door does not know one of three listeners. */
+    'unknown-at-the-door': wrapOnceIn(3, Door.prototype, 'admit', () => {}),
+    /** A server does not read the HELLO of every other client. */
+    'no-answer': wrapOnceIn(2, HelloCallers.prototype, 'serve', () => {}),
+    /** One of four times the end of a peer is not noticed. */
+    'misses-the-end': wrapOnceIn(4, SocketChannel.prototype, 'handlePeerGone', () => {}),
   },
   rpc: {
     /** One of 20 calls is made twice, as by a client that tries again. */

@@ -14,6 +14,9 @@ export class ProgramSockets {
   readonly #host: SimulatedHost
   readonly #closingPhase: ClosingPhase
   readonly #dial: Dial
+  readonly #all = new Set<net.Socket>()
+  /** Where each socket that calls calls. */
+  readonly #places = new WeakMap<net.Socket, string>()
 
   constructor(kernels: SimulatedKernels, host: SimulatedHost) {
     this.#kernels = kernels
@@ -32,7 +35,20 @@ export class ProgramSockets {
     const { reinitialize } = nodeInternals() as NodeInternals
     const handle = new SimulatedTcpHandle(this.#closingPhase, this.#dial)
     ;(socket as unknown as Record<symbol, (handle: unknown) => void>)[reinitialize]?.(handle)
+    this.#all.add(socket)
+    if ('path' in options) this.#places.set(socket, options.path)
     return socket.connect(options)
+  }
+
+  /** Sockets that the program has not destroyed. */
+  get openCount(): number {
+    for (const socket of this.#all) if (socket.destroyed) this.#all.delete(socket)
+    return this.#all.size
+  }
+
+  /** The path that a socket has called. */
+  placeOf(socket: net.Socket): string | undefined {
+    return this.#places.get(socket)
   }
 
   /** False if another program listens there. */
@@ -42,8 +58,10 @@ export class ProgramSockets {
     allowHalfOpen = false,
   ): boolean {
     return this.#kernels.listenAt(place, this.#host, (end, caller, port) => {
-      const names = [nameOf(place), { address: SimulatedKernels.addressOf(caller).host, port }] as const
-      accept(this.#wrap(SimulatedTcpHandle.of(end, names, this.#closingPhase), { allowHalfOpen }), caller)
+      const names = namesOf(nameOf(place), { address: SimulatedKernels.addressOf(caller).host, port })
+      const socket = this.#wrap(SimulatedTcpHandle.of(end, names, this.#closingPhase), { allowHalfOpen })
+      this.#all.add(socket)
+      accept(socket, caller)
     })
   }
 
@@ -66,12 +84,22 @@ export class ProgramSockets {
     if (dialled === 'ECONNREFUSED') return { errno: UV_ECONNREFUSED }
     if (dialled === 'ETIMEDOUT') return { errno: errnoOf('ETIMEDOUT') }
     const own = { address: SimulatedKernels.addressOf(this.#host).host, port: dialled.port }
-    return { tcp: dialled.end, names: [own, nameOf(place)] }
+    const [peer, self] = namesOf(nameOf(place), own)
+    return { tcp: dialled.end, names: [self, peer] }
   }
 }
 
-/** A path has no address. */
-function nameOf(place: string): { address?: string; port?: number } {
+interface Name {
+  address?: string
+  port?: number
+}
+
+/** A connection to a path has no address at either end. */
+function namesOf(listener: Name, caller: Name): readonly [listener: Name, caller: Name] {
+  return [listener, listener.address === undefined ? {} : caller]
+}
+
+function nameOf(place: string): Name {
   const [address, port] = place.split(':')
   return address === undefined || port === undefined ? {} : { address, port: Number(port) }
 }

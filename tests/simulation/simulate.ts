@@ -3,6 +3,7 @@ import { BootstrapWorld } from './bootstrap-world.ts'
 import { EndpointWorld } from './endpoint-world.ts'
 import { Broken } from './ledger.ts'
 import { NamesWorld } from './names-world.ts'
+import { PeersWorld } from './peers-world.ts'
 import { PromotionWorld } from './promotion-world.ts'
 import { RawWorld } from './raw-world.ts'
 import { RpcWorld } from './rpc-world.ts'
@@ -18,6 +19,7 @@ export const KINDS = {
   promotion: options => new PromotionWorld(options),
   names: options => new NamesWorld(options),
   bootstrap: options => new BootstrapWorld(options),
+  peers: options => new PeersWorld(options),
   rpc: options => new RpcWorld(options),
 } satisfies Record<string, MakeWorld>
 
@@ -39,6 +41,8 @@ function run(makeWorld: MakeWorld, options: SimulationOptions): Outcome {
   } catch (error) {
     failure = `${(error as Error).message} (step ${world.step}, ${world.network.timeline.nowUs} us)`
     if (!(error instanceof Broken)) failure += `\n${(error as Error).stack}`
+  } finally {
+    world.dispose()
   }
   const { network, finished, returned } = world
   const { counters, timeline } = network

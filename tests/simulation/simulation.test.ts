@@ -19,6 +19,7 @@ const SEEDS: Readonly<Record<Kind, number>> = {
   promotion: 30,
   names: 15,
   bootstrap: 10,
+  peers: 15,
   rpc: 20,
 }
 /**
@@ -32,7 +33,8 @@ const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   raw: [1, 0x7b27aba3],
   promotion: [2, 0xe210c345],
   names: [2, 0x981b43d6],
-  bootstrap: [1, 0xc182620b],
+  bootstrap: [1, 0xd896cc3],
+  peers: [1, 0xdeabd832],
   rpc: [1, 0x976f108a],
 }
 

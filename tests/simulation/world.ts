@@ -63,7 +63,7 @@ export interface Outcome {
 
 /** Faults of frames that no program of such a system sees: a kernel's TCP hides them. */
 export function isMasked(kind: string, fault: string): boolean {
-  return ['names', 'bootstrap'].includes(kind) && FRAME_FAULTS.includes(fault)
+  return ['names', 'bootstrap', 'peers'].includes(kind) && FRAME_FAULTS.includes(fault)
 }
 
 /** One process of a system. */
@@ -130,6 +130,8 @@ export abstract class World<P extends Player = Player> {
   protected handleEnd(_player: P): void {}
   /** All faults have ended: programs stop what would keep the system from its rest. */
   protected settleDown(): void {}
+  /** Releases what the system has outside of virtual time. */
+  dispose(): void {}
 
   run(): void {
     const count = this.random.within(2, 4)
