@@ -41,7 +41,7 @@ export function handleWritev(socket: FastSocket): void {
 
 /** To be called before a connect: that of a destroyed socket sets `writableLength` to 0. */
 export function takeBack(socket: FastSocket): number {
-  const length = added.get(socket) ?? 0
+  const length = added.size === 0 ? 0 : (added.get(socket) ?? 0)
   if (length === 0) return 0
   added.set(socket, 0)
   socket._writableState.length -= length

@@ -149,10 +149,13 @@ export function noteConnect(socket: FastSocket, args: readonly unknown[]): boole
   if (target === undefined) return false
   if (folder?.mayBeFast(target)) return true
   if (target.isPath) noteTarget(socket, target.address)
-  noteDestination(target)
+  if (target.port !== lastTarget?.port || target.address !== lastTarget.address) noteDestination(target)
+  if (isPowerOfTwo(++connectCount)) watchTls()
+  pay(CONNECT_US)
   return false
 }
 
+let lastTarget: ConnectTarget | undefined
 let connectCount = 0
 
 function isPowerOfTwo(count: number): boolean {
@@ -160,15 +163,13 @@ function isPowerOfTwo(count: number): boolean {
 }
 
 function noteDestination(target: ConnectTarget): void {
+  lastTarget = target
   const key = `${target.address} ${target.port}`
-  const isNew = !destinations.has(key)
-  if (isNew || isPowerOfTwo(++connectCount)) watchTls()
-  if (isNew) {
-    if (destinations.size >= DESTINATIONS_MAX) destinations.delete(destinations.keys().next().value as string)
-    destinations.set(key, target)
-    priceUs = START_PRICE_US
-  }
-  pay(CONNECT_US)
+  if (destinations.has(key)) return
+  watchTls()
+  if (destinations.size >= DESTINATIONS_MAX) destinations.delete(destinations.keys().next().value as string)
+  destinations.set(key, target)
+  priceUs = START_PRICE_US
 }
 
 /** Before Node's own `_writeGeneric`. */
