@@ -47,7 +47,7 @@ export const PART_MAX = 64 * 1024
  * The same without one-sided access: a kernel TCP connection carries 1 MiB in parts of 120 KiB 1.5 times as fast as in parts of 64 KiB.
  * A little below the longest frame, an eighth of the usual queue: else 1 MiB would leave a part of a few bytes.
  */
-const FRAME_PART_MAX = 120 * 1024
+export const FRAME_PART_MAX = 120 * 1024
 
 const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
 

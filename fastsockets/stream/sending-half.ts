@@ -186,7 +186,7 @@ export abstract class SendingHalf {
     const { pending } = this
     if (length === 0 || length > this.channel.smallMax || length > ((this.sendLimit - this.sendSequence) | 0))
       return false
-    if (!this.maySend() || (pending !== undefined && pending.length > 0)) return false
+    if (!(this.isAnswered || this.maySend()) || (pending !== undefined && pending.length > 0)) return false
     const { out } = this
     const reported = (this.consumed - this.withheld) | 0
     const at = out.reserveOneWay(DATA, BYTES_WORDS, -this.id, this.sendSequence, reported, flags, length)

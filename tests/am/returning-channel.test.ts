@@ -1,5 +1,6 @@
 /** What a channel of endpoints does with messages that cannot be delivered, and with what must wait. */
 import t from 'tap'
+import { FRAME_PART_MAX } from '../../am/bulk-transfers.ts'
 import { KIND_REPLY, KIND_REQUEST, KIND_RETURN } from '../../am/message-layout.ts'
 import { UNDELIVERABLE } from '../../am/undeliverable.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
@@ -187,7 +188,7 @@ t.test('a reply longer than this side sends is refused', async t => {
   t.strictSame(call.outcomes, ['reply'])
 })
 
-for (const length of [10, 64 * 1024, 64 * 1024 + 1, 1_000_000]) {
+for (const length of [10, FRAME_PART_MAX, FRAME_PART_MAX + 1, 1_000_000]) {
   t.test(`a long reply of ${length} bytes without a handler goes back`, async t => {
     const [near, far] = openLoopbackPair()
     const a = new EndpointSide(near, { segment: length + 10 })
@@ -207,7 +208,7 @@ for (const length of [10, 64 * 1024, 64 * 1024 + 1, 1_000_000]) {
       { reason: 'OUT_OF_BOUNDS', handler: ANSWER, words: [7] },
     ])
     // What came before its reply does not go back with it.
-    const kept = length <= 64 * 1024 ? answer : Buffer.alloc(0)
+    const kept = length <= FRAME_PART_MAX ? answer : Buffer.alloc(0)
     for (const { payload } of returned) t.ok(payload.equals(kept), `${payload.length} bytes`)
     t.strictSame(call.outcomes, ['no reply'])
     t.equal(a.channel.creditsLeft, 8)
