@@ -7,7 +7,8 @@ import type { ConnectTarget } from './connect-target.ts'
 import { isPublished } from './light-folder.ts'
 
 /**
- * True for paths, for what has a name in the rendezvous folder by now, and where the kernel does not say. Servers in their first phase listen at their hashed port, too (bootstrap/early-ports.ts).
+ * True if somebody of this host listens at the hashed port of a destination, as servers in their first phase do, too
+ * (bootstrap/early-ports.ts); if the rendezvous folder has a name for one by now; for any unix path; and if the kernel does not list listeners.
  */
 export function mayBeRelinked(destinations: Iterable<ConnectTarget>): boolean {
   const ports: number[] = []

@@ -1,7 +1,7 @@
 /**
  * The first phase of a relinked program (light-start.ts): counts what TCP costs, until it has cost as much as to load the rest
- * (promotion/price.ts), and a peer may be relinked (light-peers.ts). Most programs that live a second never leave this phase, and
- * programs whose peers are strangers do not either. Loaded with the first socket.
+ * (promotion/price.ts), and a peer may be relinked (light-peers.ts). Most programs that live a second never leave this phase, nor do
+ * programs whose peers over TCP are not relinked. Loaded with the first socket.
  */
 import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
@@ -49,7 +49,7 @@ const AT_FLAGS = 5
 
 const listeners = new Map<net.Server, LightListener>()
 /** Those that relinked clients cannot call, since they have no hashed port. */
-const uncalled = new WeakSet<net.Server>()
+const uncallable = new WeakSet<net.Server>()
 /** Loaded with the first listener. */
 let earlyPorts: typeof import('../bootstrap/early-ports.ts') | undefined
 
@@ -59,10 +59,13 @@ let folder: typeof import('./light-folder.ts') | undefined
 /** Where this thread has connected, by host and port or by path. The oldest is forgotten. */
 const destinations = new Map<string, ConnectTarget>()
 const DESTINATIONS_MAX = 64
-/** An uncalled listener has accepted a connection, whose client may be relinked. */
-let hasUncalledClient = false
-/** Who receives them does not show. */
+/** One of `uncallable` has accepted a connection, whose client may be relinked. */
+let hasUncallableServed = false
+/** The program has sent or received datagrams within this host: whether the peer is relinked is known only once the rest is loaded. */
 let hasDatagrams = false
+let lastTarget: ConnectTarget | undefined
+/** Connects: at each power of two this thread looks whether TLS is loaded. */
+let connectCount = 0
 
 let paidUs = 0
 let paidAtMs = 0
@@ -137,8 +140,8 @@ export function endLightPhase(): LightListener[] {
 
 function handleAccepted(message: unknown): void {
   const { socket } = message as { socket?: net.Socket & { server?: net.Server } }
-  if (socket?.server === undefined || !uncalled.has(socket.server)) return
-  hasUncalledClient = true
+  if (socket?.server === undefined || !uncallable.has(socket.server)) return
+  hasUncallableServed = true
   pay(CONNECT_US)
 }
 
@@ -154,9 +157,6 @@ export function noteConnect(socket: FastSocket, args: readonly unknown[]): boole
   pay(CONNECT_US)
   return false
 }
-
-let lastTarget: ConnectTarget | undefined
-let connectCount = 0
 
 function isPowerOfTwo(count: number): boolean {
   return (count & (count - 1)) === 0
@@ -217,7 +217,7 @@ export function noteListening(server: net.Server, args: readonly unknown[]): boo
   // A program that opens and closes servers all the time leaves none here.
   for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
   listeners.set(server, { server, args, scope: new KeptContext() })
-  earlyPorts?.yieldEarlyPort(args[AT_PORT], noteUncalled)
+  earlyPorts?.yieldEarlyPort(args[AT_PORT], noteUncallable)
   // Before 'listening' is emitted.
   makeHidden(() => nextTick(openHashedPort, server, args))
   return false
@@ -226,17 +226,17 @@ export function noteListening(server: net.Server, args: readonly unknown[]): boo
 /** Clients that need the fast way before the first byte can call it. */
 function openHashedPort(server: net.Server, args: readonly unknown[]): void {
   if (onPaid === undefined || !server.listening) return
-  if ((args[AT_FD] as number) >= 0) return noteUncalled(server)
+  if ((args[AT_FD] as number) >= 0) return noteUncallable(server)
   earlyPorts ??= tryLoad(
     () => require('../bootstrap/early-ports.ts') as typeof import('../bootstrap/early-ports.ts'),
   )
-  if (earlyPorts?.openEarlyPort(server, args[AT_FLAGS], loadSoon) !== true) noteUncalled(server)
+  if (earlyPorts?.openEarlyPort(server, args[AT_FLAGS], loadSoon) !== true) noteUncallable(server)
 }
 
 /** Its relinked clients cannot make it load the rest: so what its connections cost does. */
-function noteUncalled(server: net.Server): void {
+function noteUncallable(server: net.Server): void {
   if (onPaid === undefined) return
-  uncalled.add(server)
+  uncallable.add(server)
   diagnostics.unsubscribe('net.server.socket', handleAccepted)
   diagnostics.subscribe('net.server.socket', handleAccepted)
 }
@@ -266,7 +266,7 @@ function count(us: number): void {
 
 function handlePaid(): void {
   const peers = tryLoad(() => require('./light-peers.ts') as typeof import('./light-peers.ts'))
-  if (hasUncalledClient || hasDatagrams || peers?.mayBeRelinked(destinations.values())) return loadSoon()
+  if (hasUncallableServed || hasDatagrams || peers?.mayBeRelinked(destinations.values())) return loadSoon()
   // A server that is started later is found at the next look.
   paidUs = 0
   priceUs = Math.min(2 * priceUs, AGAIN_PRICE_MAX_US)

@@ -46,7 +46,7 @@ const STRANGERS = [
   'babbles',
   'other listener',
   'half',
-  'door of nobody',
+  'names a door where nobody listens',
   'own door',
 ] as const
 const SQUATS = ['file', 'folder', 'link', 'dead', 'socket'] as const
