@@ -20,7 +20,7 @@ import {
 } from './bootstrap-layout.ts'
 import type { Door } from './door.ts'
 import { takeEarlyPort } from './early-ports.ts'
-import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+import { CANDIDATE_COUNT, hashedPorts } from './hashed-port.ts'
 import { HelloCallers, type HelloHost } from './hello-callers.ts'
 import { type Kernel, realKernel } from './kernel.ts'
 import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
@@ -91,12 +91,12 @@ export class BootstrapServer {
   ): BootstrapServer | undefined {
     const { port: listenerPort, address, family, isPortShared } = place
     if (family === UNIX) return BootstrapServer.#openUnix(place, host)
-    const tries = isPortShared ? CANDIDATE_COUNT : CANDIDATE_COUNT + 1
-    for (let candidate = 0; candidate < tries; candidate++) {
-      const port = candidate === CANDIDATE_COUNT ? 0 : hashedPort(listenerPort, candidate)
-      if (port === listenerPort || avoid.has(port)) continue
-      const { network } = host
-      const early = network === undefined ? takeEarlyPort(address, listenerPort, port) : undefined
+    const { network } = host
+    // Clients may wait there: an earlier candidate that is free by now is none for them.
+    const early = network === undefined ? takeEarlyPort(address, listenerPort) : undefined
+    const candidates = hashedPorts(listenerPort).filter(port => !avoid.has(port))
+    if (!isPortShared) candidates.push(0)
+    for (const port of early === undefined ? candidates : [early.port]) {
       const server =
         network === undefined ? listenOnPort(place, port, early?.handle) : network.listen(place, port)
       if (server === undefined) continue

@@ -101,11 +101,10 @@ function closeAt(key: string): void {
   early.delete(key)
 }
 
-/** The early port of a listener if it has that number: the caller owns it now. */
-export function takeEarlyPort(address: string, port: number, hashed: number): EarlyPort | undefined {
+/** The early port of a listener: the caller owns it now. */
+export function takeEarlyPort(address: string, port: number): EarlyPort | undefined {
   const key = keyOf(address, port)
   const found = early.get(key)
-  if (found?.port !== hashed) return undefined
   early.delete(key)
   return found
 }

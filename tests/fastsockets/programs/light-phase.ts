@@ -1,5 +1,5 @@
 /**
- * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port or path; the server may have a path, too. The server says { port }.
+ * An echo client or server that knows nothing of this package. argv: 'server' or 'client', and a port or path, which the server need not have. The server says { port }.
  * As 'printer' it has an idle connection to itself, and writes to standard output, a pipe. As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
  * As 'sink' it is a server that only reads, and says { bytes } of each client; as 'writer' it writes { size } bytes a write to such a one, and waits for 'drain' only, until it has moved or has written { count } times; with { connect } over a new connection to that port.
  * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
@@ -21,7 +21,8 @@ function tellLoaded(): void {
 
 if (role === 'server') {
   const server = net.createServer(socket => socket.pipe(socket))
-  server.listen(port === '' ? { port: 0, host: '127.0.0.1' } : { path: port }, () => {
+  const number = Number(port)
+  server.listen(Number.isNaN(number) ? { path: port } : { port: number, host: '127.0.0.1' }, () => {
     process.send?.({ port: (server.address() as AddressInfo).port })
   })
   process.on('message', tellLoaded)

@@ -4,9 +4,9 @@ import http2 from 'node:http2'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { HELLO_MAGIC } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
-import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
+import { earlyPortOf } from '../../support/greeting.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
 import type { Seen } from '../programs/native-starts.ts'
@@ -70,7 +70,7 @@ t.test('to a server that is not relinked', async t => {
 
 /** A program in its first phase loads the rest when a client asks for its greeting. */
 async function load(port: number): Promise<void> {
-  const caller = net.connect(hashedPort(port, 0), '127.0.0.1')
+  const caller = net.connect(await earlyPortOf(port), '127.0.0.1')
   caller.once('data', () => caller.write(HELLO_MAGIC))
   await once(caller, 'close')
 }

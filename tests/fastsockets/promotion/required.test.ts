@@ -12,8 +12,11 @@ import {
 } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
+import { earlyPortOf, greetingOf } from '../../support/greeting.ts'
+import { portWithFirstHashed } from '../../support/ports.ts'
 import { program, relinked } from '../../support/relinked.ts'
 
+const PATIENCE_MS = 30_000
 const folder = mkdtempSync(join(tmpdir(), 'required-'))
 const file = join(folder, 'policy.yaml')
 writeFileSync(file, 'rules: [{ role: server, use: require }]\n', { mode: 0o600 })
@@ -81,8 +84,9 @@ for (const role of ['server', 'thread', 'cluster'])
 t.test('a server loads nothing for callers of its hashed port that do not ask for the rest', async t => {
   const server = new Child(t, program('light-phase'), ['server'], relinked({ env: plainEnv }))
   const { port } = await server.receive<{ port: number }>()
+  const hashed = await earlyPortOf(port)
   const call = async (said: Buffer | string): Promise<Buffer> => {
-    const caller = net.connect(hashedPort(port, 0), '127.0.0.1')
+    const caller = net.connect(hashed, '127.0.0.1')
     let received = Buffer.alloc(0)
     caller.on('data', bytes => {
       received = Buffer.concat([received, bytes])
@@ -100,12 +104,27 @@ t.test('a server loads nothing for callers of its hashed port that do not ask fo
   t.strictSame(await server.ask({}), { isLoaded: true })
 })
 
+t.test('a client that waits at a later hashed port is greeted, though the first is free by then', async t => {
+  const port = await portWithFirstHashed()
+  const squatter = net.createServer().listen(hashedPort(port, 0), '127.0.0.1')
+  await once(squatter, 'listening')
+  const server = new Child(t, program('light-phase'), ['server', String(port)], relinked({ env: plainEnv }))
+  await server.receive()
+  squatter.close()
+  await once(squatter, 'close')
+  const greeted = await greetingOf('127.0.0.1', port, 4, PATIENCE_MS)
+  t.match(greeted, { greeting: { port } })
+  if ('connection' in greeted) greeted.connection.destroy()
+  t.strictSame(await server.ask({}), { isLoaded: true })
+})
+
 t.test(
   'a server whose hashed port is full of silent callers loads the rest, which counts them by user',
   async t => {
     const server = new Child(t, program('light-phase'), ['server'], relinked({ env: plainEnv }))
     const { port } = await server.receive<{ port: number }>()
-    const silent = Array.from({ length: 300 }, () => net.connect(hashedPort(port, 0), '127.0.0.1'))
+    const hashed = await earlyPortOf(port)
+    const silent = Array.from({ length: 300 }, () => net.connect(hashed, '127.0.0.1'))
     t.teardown(() => {
       for (const caller of silent) caller.destroy()
     })
