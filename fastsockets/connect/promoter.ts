@@ -90,8 +90,6 @@ class Destination {
   answeredCount = 0
   /** Fewer while the server puts requests off. */
   askedMax = ASKED_MAX
-  /** Since the last other answer. */
-  putOffCount = 0
   /** Sockets that ask next. */
   readonly waiting: FastSocket[] = []
   private againUs = AGAIN_PRICE_US
@@ -127,8 +125,6 @@ const DESTINATIONS_MAX = 1024
  * burst come together: so no turn of either event loop is longer than some milliseconds for them.
  */
 const ASKED_MAX = 64
-/** Answers in a row that put a request off; a server that has a million connections gives fewer. */
-const PUT_OFF_MAX = 4096
 /** Calls of the hashed port to find the worker that has a connection. */
 const EXPLORED_MAX = 8
 
@@ -283,7 +279,8 @@ export class Promoter implements NativeStarter {
     for (const socket of sockets) {
       if (isOwn(socket)) continue
       const started = startedOf(socket) ?? this.#meet(socket as FastSocket)
-      if (started === undefined || started.isAsked) continue
+      // During a search they wait for a later look: the connection may read nothing afterwards, and would never move.
+      if (started === undefined || isUnderWay(started)) continue
       const { bytesRead } = socket
       const us = (bytesRead - started.bytesPaid) / BYTES_PER_US
       started.bytesPaid = bytesRead
@@ -502,9 +499,10 @@ export class Promoter implements NativeStarter {
       const outcome = isMoved ? `moved to ${channel.transport}` : 'tcp, STARTED_ON_TCP: not moved'
       logConnect?.('%s port %d: %s', destination.host, destination.port, outcome)
       this.#handleAnswer(destination)
-      if (refusal === REFUSAL.LATER && mayPutOff(destination)) return void destination.waiting.push(socket)
-      destination.askedMax = ASKED_MAX
-      destination.putOffCount = 0
+      // The server goes through its connections first: it is asked for one at a time meanwhile.
+      const isPutOff = refusal === REFUSAL.LATER
+      destination.askedMax = isPutOff ? 1 : ASKED_MAX
+      if (isPutOff) return void destination.waiting.push(socket)
       if (!isMoved && refusal === REFUSAL.NOT_LISTENING)
         this.#askAnother(socket, started, new Set([...passed, channel]))
       else if (!isMoved)
@@ -557,12 +555,6 @@ export class Promoter implements NativeStarter {
     const route = address === undefined ? undefined : this.#routes.find(address, port)
     return route?.channel ?? route?.group?.next(channel => passed.has(channel))?.channel
   }
-}
-
-/** The server goes through its connections first: it is asked for one at a time meanwhile. False if it does so for ever. */
-function mayPutOff(destination: Destination): boolean {
-  destination.askedMax = 1
-  return destination.putOffCount++ < PUT_OFF_MAX
 }
 
 function isUnderWay({ isAsked, destination }: Started): boolean {

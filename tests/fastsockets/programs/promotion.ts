@@ -119,6 +119,8 @@ function serve(socket: Socket): void {
         if (text === 'where') socket.write(JSON.stringify(ends(socket)))
         else if (text === 'upgrade') secure(socket, echo)
         else socket.write(bytes)
+        // Longer than the client waits before it looks at what it has read.
+        if (text === 'block') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
       }
       socket.on('data', echo)
       socket.on('end', () => socket.end())
@@ -181,6 +183,16 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     socket.end()
     await once(socket, 'close')
     return { isRight, n, seen: [...seen], here, there, bytesRead, bytesWritten, reason, promoted, events }
+  },
+  /** Reads while the server is looked for, and is silent afterwards. */
+  async once() {
+    const socket = await open('E')
+    socket.write('block')
+    const [answer] = await once(socket, 'data')
+    await eventually('the move', () => transportOf(socket).transport === 'shm')
+    const isRight = String(answer) === 'block' && (await ask(socket, 'after')) === 'after'
+    socket.destroy()
+    return { isRight }
   },
   /** A socket that reads into a buffer of the program's. */
   async ownBuffer({ count = 300 }) {

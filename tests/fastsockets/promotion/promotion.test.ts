@@ -59,6 +59,11 @@ for (const ablate of ['price=0', 'price=100'])
     )
   })
 
+t.test('a connection that has read while its server was looked for, and is silent afterwards, moves', async t => {
+  const { client } = await start(t, 'price=0')
+  t.match(await client.ask({ run: 'once' }), { isRight: true })
+})
+
 t.test('callbacks keep the asynchronous context in which the program connected', async t => {
   const { client } = await start(t, 'price=0')
   const { seen } = await client.ask<{ seen: string[] }>({ run: 'context' })
