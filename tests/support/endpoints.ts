@@ -39,16 +39,17 @@ export async function deliver(endpoint: Endpoint, destination: number, send: () 
   while (send() !== OK) await endpoint.ready(destination)
 }
 
-/** Polls endpoints with manual progress until the condition holds. */
+/** Polls endpoints with manual progress, without a pause, until the condition holds. */
 export async function pollUntil(
   what: string,
   endpoints: readonly Endpoint[],
   holds: () => boolean,
 ): Promise<void> {
-  await until(what, () => {
+  const poll = (): boolean => {
     for (const endpoint of endpoints) endpoint.poll()
     return holds()
-  })
+  }
+  await until(what, poll, Number.POSITIVE_INFINITY)
 }
 
 /** The same words, with zeros where none were sent. */

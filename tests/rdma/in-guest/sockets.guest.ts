@@ -277,7 +277,7 @@ await t.test('a client that is killed ends its connections at once', async t => 
   const accepted = once(server, 'connection')
   const client = startElsewhere(t, CLIENT, [HOST, `${port}`])
   const [socket] = (await withWatchdog('the client', accepted, WAIT_MS_MAX)) as [Socket]
-  t.equal(transportOf(socket).transport, 'verbs')
+  t.equal(transportOf(socket).transport, 'verbs', JSON.stringify(transportOf(socket)))
   let isOver = false
   for (const event of ['end', 'error'])
     socket.on(event, () => {
