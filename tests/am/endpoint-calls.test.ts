@@ -175,9 +175,12 @@ testOver(
   },
 )
 
+/** What calls leave behind is in the call table, whatever the driver: one that hands frames over at once, and one that does not. */
+const CALL_TABLE_LISTS = DRIVER_LISTS.filter(({ name }) => name === 'loopback' || name === 'tcp')
+
 for (const mode of ['answered', 'timed out'] as const) {
   testOver(
-    DRIVER_LISTS,
+    CALL_TABLE_LISTS,
     `ten thousand calls with one signal and a time-out leave nothing behind: ${mode}`,
     async (t, world) => {
       const child = new Child(t, fixture, [world.list.name, mode])

@@ -1,10 +1,10 @@
 /** An endpoint of another process or thread, driven by the questions of endpoint-questions.ts. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { parentPort } from 'node:worker_threads'
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
 import { optionsOf } from '../support/driver-lists.ts'
 import { patterned } from '../support/frames.ts'
 import { liveMemory } from '../support/garbage.ts'
+import { until } from '../support/until.ts'
 import { ANSWER, ECHO, type Question, type Report, SINK, THROW } from './endpoint-questions.ts'
 
 /** By default every driver that works here. */
@@ -73,7 +73,7 @@ async function flood(endpoint: Endpoint, destination: number, count: number, siz
     const payload = payloads[i % 8] as Buffer
     while (endpoint.requestMedium(destination, ECHO, payload, i) !== OK) await endpoint.ready(destination)
   }
-  while (counts.answered < expected) await nextTurn()
+  await until('the answers', () => counts.answered >= expected)
   return await report(endpoint)
 }
 
@@ -88,7 +88,7 @@ async function produce(
   for (let i = 0; i < count; i++) {
     while (endpoint.requestMedium(destination, SINK, payload, i) !== OK) await endpoint.ready(destination)
   }
-  while (outstandingOf(endpoint) > 0) await nextTurn()
+  await until('all credits', () => outstandingOf(endpoint) === 0)
   const ms = performance.now() - beginMs
   return { ...(await report(endpoint)), ms }
 }

@@ -4,7 +4,7 @@ import { seededRandom } from '../support/random.ts'
 import { KINDS } from './fuzz/kinds/index.ts'
 import { runKind } from './fuzz/run-kind.ts'
 
-const INPUTS = 20_000
+const INPUTS = Number(process.env.FASTSOCKETS_TEST_INPUTS || 20_000)
 
 for (const kind of KINDS) {
   t.test(`${INPUTS} of ${kind.name}: ${kind.what}`, { skip: kind.absence?.() ?? false }, async t => {

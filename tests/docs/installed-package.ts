@@ -122,7 +122,7 @@ export let socket: Socket | undefined
       ] as const) {
         const modes = ['--module', module, '--moduleResolution', resolution]
         const roots = ['--types', 'node', '--typeRoots', join(CHECKOUT, 'node_modules/@types')]
-        const flags = ['--noEmit', '--strict', '--target', 'es2022']
+        const flags = ['--noEmit', '--strict', '--skipDefaultLibCheck', '--target', 'es2022']
         const tsc = join(CHECKOUT, 'node_modules/typescript/bin/tsc')
         const { stdout } = await run(
           process.execPath,

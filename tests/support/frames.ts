@@ -69,7 +69,16 @@ export function patterned(length: number, number: number): Buffer {
   return fillPattern(Buffer.alloc(length), number)
 }
 
+const PATTERN_PERIOD = 65536
+/** Byte i is i * 13 + (i >> 8): 256 bytes further on it is one more. */
+const PATTERN = new Uint8Array(2 * PATTERN_PERIOD)
+for (let i = 0; i < PATTERN_PERIOD; i++) PATTERN[i] = i * 13 + (i >> 8)
+PATTERN.copyWithin(PATTERN_PERIOD, 0)
+
+/** Byte i becomes number * 167 + i * 13 + (i >> 8). */
 export function fillPattern<T extends Uint8Array>(bytes: T, number: number): T {
-  for (let i = 0; i < bytes.length; i++) bytes[i] = (number * 167 + i * 13 + (i >> 8)) & 0xff
+  const from = ((number * 167) & 0xff) << 8
+  for (let at = 0; at < bytes.length; at += PATTERN_PERIOD)
+    bytes.set(PATTERN.subarray(from, from + Math.min(PATTERN_PERIOD, bytes.length - at)), at)
   return bytes
 }
