@@ -1,7 +1,10 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 
 const WATCHDOG_MS = 60_000
+/** Between two looks, which may be questions to other processes: at first, and once it takes long. */
 const PAUSE_MS = 10
+const LONG_MS = 500
+const LONG_PAUSE_MS = 40
 /** What this process does by itself is over sooner; for other processes and for timers it waits without keeping a core busy. */
 const TURNS_MS = 20
 const SHORT_PAUSE_MS = 1
@@ -44,11 +47,12 @@ export async function eventually<T>(
   what: string,
   find: () => T | undefined | false | Promise<T | undefined | false>,
 ): Promise<T> {
-  const deadlineMs = performance.now() + WATCHDOG_MS
+  const beginMs = performance.now()
   for (;;) {
     const found = await find()
     if (found !== undefined && found !== false) return found
-    if (performance.now() > deadlineMs) throw new Error(`watchdog: still waiting for ${what}`)
-    await delay(PAUSE_MS)
+    const waitedMs = performance.now() - beginMs
+    if (waitedMs > WATCHDOG_MS) throw new Error(`watchdog: still waiting for ${what}`)
+    await delay(waitedMs < LONG_MS ? PAUSE_MS : LONG_PAUSE_MS)
   }
 }
