@@ -4,12 +4,16 @@ import { seededRandom } from '../support/random.ts'
 import { KINDS } from './fuzz/kinds/index.ts'
 import { runKind } from './fuzz/run-kind.ts'
 
-const INPUTS = Number(process.env.FASTSOCKETS_TEST_INPUTS || 20_000)
+const INPUTS = 20_000
+/** Each input of these is a connection, or several. */
+const CONNECTING = ['squatters', 'handoff']
+const CONNECTING_INPUTS = Number(process.env.FASTSOCKETS_TEST_INPUTS || INPUTS)
 
 for (const kind of KINDS) {
-  t.test(`${INPUTS} of ${kind.name}: ${kind.what}`, { skip: kind.absence?.() ?? false }, async t => {
+  const inputs = CONNECTING.includes(kind.name) ? CONNECTING_INPUTS : INPUTS
+  t.test(`${inputs} of ${kind.name}: ${kind.what}`, { skip: kind.absence?.() ?? false }, async t => {
     const { seed } = seededRandom(t)
-    const { counts, complaints, longestMs, growth } = await runKind(kind, seed, INPUTS)
+    const { counts, complaints, longestMs, growth } = await runKind(kind, seed, inputs)
     t.comment(`${JSON.stringify(counts)}; longest turn ${longestMs.toFixed(1)} ms, ${growth} bytes more`)
     t.strictSame(complaints, [])
     for (const what of kind.reaches) t.ok((counts[what] ?? 0) > 0, `${counts[what]} of "${what}"`)
