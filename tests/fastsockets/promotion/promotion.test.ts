@@ -59,7 +59,7 @@ for (const ablate of ['price=0', 'price=100'])
     )
   })
 
-t.test('a connection that has read while its server was looked for, and is silent afterwards, moves', async t => {
+t.test('a connection moves that has read while its server was looked for, and is silent then', async t => {
   const { client } = await start(t, 'price=0')
   t.match(await client.ask({ run: 'once' }), { isRight: true })
 })
