@@ -1,7 +1,7 @@
 /** The client's part of the bootstrap: calls the hashed port, reads the greeting, sends HELLO, reads the answer. */
 import net, { type NetConnectOpts, type Socket } from 'node:net'
 import { type Clock, realClock } from '../../nic/clock.ts'
-import { isNoWay, isOwnUser, openLog, refuseDescriptors, refusedName, withSocket } from '../../nic/index.ts'
+import { isNoWay, openLog, refuseDescriptors, refusedName, withSocket } from '../../nic/index.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
@@ -120,7 +120,7 @@ export function callHashedPort<T extends object>(
   const { clock } = kernel
   const candidates = candidatesFor(address, port, family)
   // The kernel judges access to files of other users: no relinked server of another user has a shadow for us.
-  const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : kernel.allowsUser
+  const mayServe = family === UNIX && isFileKey(address) ? kernel.isOwnUser : kernel.allowsUser
   const deadlineMs = clock.now() + limitMs
   return new Promise(resolve => {
     let underWay = 0
@@ -305,7 +305,8 @@ function afterIo(clock: Clock, action: () => void): void {
 }
 
 /**
- * Connects to the door that a greeting names. Hangs up without sending a byte if the policy does not allow the user
+ * Connects to the door that a greeting names. No time limit: connect(2) of a unix socket never waits, as libuv's sockets do
+ * not block (unix(7), EAGAIN). Hangs up without sending a byte if the policy does not allow the user
  * that listens there; the reason then says why there is no connection.
  */
 export function callDoor(

@@ -4,13 +4,12 @@
  * to the same address.
  */
 import net, { type Server, type Socket } from 'node:net'
-import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
+import { CallersByUser, makeHidden, markOwn, openLog } from '../../nic/index.ts'
 import { withoutMapping } from '../host/addresses.ts'
 import { type Binding, createServerHandle } from '../host/listener-binding.ts'
 import type { ServerInternals, TcpHandle } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
-import { allowsUser } from '../policy/own-policy.ts'
 import {
   EARLY_SIZE,
   encodeIntroduction,
@@ -109,17 +108,10 @@ export class BootstrapServer {
   }
 
   static #openUnix(place: Greeted, host: BootstrapHost): BootstrapServer | undefined {
-    const { address: key } = place
+    const { kernel = realKernel } = host
     for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
-      const server = new net.Server()
-      markOwn(server)
-      server.on('error', error => log('%s: %s', key, error.message))
-      // `exclusive`: in a cluster worker the primary would listen in its place.
-      server.listen({ path: shadowName(key, candidate), exclusive: true })
-      server.unref()
-      if (!server.listening) continue
-      refuseDescriptors(server)
-      return new BootstrapServer(server, true, place, host)
+      const server = kernel.listenAt(shadowName(place.address, candidate))
+      if (server !== undefined) return new BootstrapServer(server, true, place, host)
     }
     return undefined
   }
@@ -206,7 +198,8 @@ export class BootstrapServer {
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     const { port, address, family } = this.#place
-    const isHere = family === UNIX ? mayKnow(address, caller) : this.#isOwnAddress(caller.remoteAddress)
+    const isHere =
+      family === UNIX ? mayKnow(address, caller, this.#kernel) : this.#isOwnAddress(caller.remoteAddress)
     const { remoteAddress: host = '' } = caller
     // A client of another host may have an address that is ours as well: its identity differs, and it sends HELLO here.
     const mayStay =
@@ -260,7 +253,7 @@ function mayAsk({ remoteAddress, localAddress }: Socket, listenerPort: number): 
  * Whether the caller of a shadow may learn the listener's id, which admits it to the listener. Abstract names have no
  * permissions; files have: the kernel judges users other than ours, at the file's own listener.
  */
-function mayKnow(key: string, caller: Socket): boolean {
-  const uid = realKernel.userOf(caller)
-  return uid !== undefined && (isFileKey(key) ? isOwnUser(uid) : allowsUser(uid))
+function mayKnow(key: string, caller: Socket, kernel: Kernel): boolean {
+  const uid = kernel.userOf(caller)
+  return uid !== undefined && (isFileKey(key) ? kernel.isOwnUser(uid) : kernel.allowsUser(uid))
 }

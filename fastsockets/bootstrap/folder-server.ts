@@ -91,10 +91,21 @@ export class FolderServer {
     const isWhole =
       this.addresses.every(one => addresses.includes(one)) &&
       wanted.every(name => this.#stateOf(name) === 'own') &&
-      this.#publication?.names.every(name => this.#stateOf(name) !== 'missing') !== false
+      this.#isPublished()
     if (isWhole || this.#publish(wanted)) this.#leftOut = 0
     else this.#leftOut = Math.min(this.#leftOut * 2 + 1, LEFT_OUT_MAX)
     this.#leaveOut = this.#leftOut
+  }
+
+  /** False if the folder has lost a name, or no name leads to a shared listener: another one may have taken its slot. */
+  #isPublished(): boolean {
+    const states = this.#publication?.names.map(name => this.#stateOf(name)) ?? []
+    return !states.includes('missing') && (this.#sharedNames().length === 0 || states.includes('own'))
+  }
+
+  /** The names of which this listener has a slot, whoever has the names themselves. */
+  #sharedNames(): readonly string[] {
+    return this.#place.isShared ? this.#names() : []
   }
 
   #names(): readonly string[] {
@@ -114,11 +125,12 @@ export class FolderServer {
     const addresses = this.#currentAddresses()
     if (!this.addresses.every(one => addresses.includes(one))) this.#place.handleGone?.()
     this.addresses = addresses
-    if (names.length === 0) return this.#withdraw()
+    const shared = this.#sharedNames()
+    if (names.length === 0 && shared.length === 0) return this.#withdraw()
     const server = new net.Server()
     markOwn(server)
     server.on('connection', caller => this.#greet(caller))
-    const publication = this.#kernel.publish(server, names, this.#place.isShared ? this.#names() : [])
+    const publication = this.#kernel.publish(server, names, shared)
     for (const name of names) this.#asked.add(name)
     if (typeof publication === 'string') {
       log('%s port %d: %s', this.#place.address, this.#place.port, publication)
@@ -129,7 +141,7 @@ export class FolderServer {
     return true
   }
 
-  /** The listener has no address by which other namespaces may reach it now. */
+  /** The listener has no address by which other namespaces may reach it now, or others have all of its names. */
   #withdraw(): true {
     this.#publication?.close()
     this.#publication = undefined

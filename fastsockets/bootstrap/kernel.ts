@@ -14,6 +14,7 @@ import {
   randomBytes,
   refreshRegularly,
   refuseDescriptors,
+  SLOTS,
   sourceAddressTo,
   userOfPeer,
 } from '../../nic/index.ts'
@@ -24,6 +25,8 @@ const log = openLog('fastsockets:bootstrap')
 
 /** Of doors, and of a thread's endpoint. */
 const ID_SIZE = 16
+
+let turn = Math.floor(Math.random() * SLOTS)
 
 export interface Kernel {
   readonly clock: Clock
@@ -37,12 +40,16 @@ export interface Kernel {
   userOf(connection: Socket): number | undefined
   /** Whether connections with processes of this user may be fast. */
   allowsUser(uid: number): boolean
+  /** Whether it is the user of this process. */
+  isOwnUser(uid: number): boolean
   /** Whether this user may serve the clients of a TCP listener. */
   mayServe(uid: number, address: string, port: number): boolean
   /** A server at a unix path; undefined if it cannot listen, for example because the path is taken. */
   listenAt(path: string): Server | undefined
   /** `publishSocket`: in the rendezvous folder. */
   publish(server: Server, names: readonly string[], shared: readonly string[]): Publication | string
+  /** Of listeners that threads share, the one to call first: another one at each call, and elsewhere in each process. */
+  nextTurn(): number
   /** Calls `refresh` from time to time, until the returned function is called. */
   refreshRegularly(refresh: () => void): () => void
 }
@@ -60,6 +67,7 @@ export const realKernel: Kernel = {
     }
   },
   allowsUser,
+  isOwnUser,
   // Ours may; another one only if the kernel's listener is that user's.
   mayServe: (uid, address, port) => isOwnUser(uid) || isListenerOf(uid, address, port),
   listenAt: path => {
@@ -73,5 +81,6 @@ export const realKernel: Kernel = {
     return server.listening ? server : undefined
   },
   publish: publishSocket,
+  nextTurn: () => turn++,
   refreshRegularly,
 }

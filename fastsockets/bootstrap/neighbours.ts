@@ -47,13 +47,10 @@ export function neighbourName(sought: Sought): string | undefined {
   return name !== undefined && hasName(name) ? name : undefined
 }
 
-/** Where the next call begins among the slots: elsewhere in each process. */
-let turn = Math.floor(Math.random() * SLOTS)
-
 /** The names to call for a listener: the slots of the threads that share it, in turn, and then `name` itself. */
-export function namesToCall(name: string): readonly string[] {
+export function namesToCall(name: string, kernel: Kernel): readonly string[] {
   const slots = Array.from({ length: SLOTS }, (_, slot) => slotName(name, slot)).filter(one => hasName(one))
-  const first = turn++ % Math.max(1, slots.length)
+  const first = kernel.nextTurn() % Math.max(1, slots.length)
   return [...slots.slice(first), ...slots.slice(0, first), name]
 }
 

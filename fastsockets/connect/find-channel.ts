@@ -78,7 +78,7 @@ async function findNeighbour<T extends object>(
   kernel: Kernel,
 ): Promise<T | FallbackReason> {
   let outcome: T | FallbackReason | undefined
-  for (const one of namesToCall(name)) {
+  for (const one of namesToCall(name, kernel)) {
     const greeted = await callNeighbour(one, port, connect, race, kernel)
     outcome = await followIfGreeted(greeted, follow)
     if (!isReason(outcome)) return outcome

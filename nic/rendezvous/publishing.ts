@@ -93,7 +93,8 @@ function listenIn(server: net.Server, at: string, names: readonly string[]): Pub
     unlinkSync(start)
     if (had.length > 0) return publicationOf(server, had, dev, ino)
     server.close()
-    return `the name ${names[0]} cannot be had in ${rendezvousFolder()}: DEBUG=fastsockets:rendezvous says why`
+    const what = names.length === 0 ? 'no slot is free' : `the name ${names[0]} cannot be had`
+    return `${what} in ${rendezvousFolder()}: DEBUG=fastsockets:rendezvous says why`
   } catch (error) {
     server.close()
     return `the rendezvous folder ${rendezvousFolder()} cannot be used: ${(error as Error).message}`

@@ -1,6 +1,6 @@
 /**
- * One simulated process in one of three network namespaces of a host: listeners with a bootstrap, a door and a name in the
- * rendezvous folder, and programs that connect to those of others through `Peers`. It also is a stranger to others: at hashed
+ * One simulated process in one of three network namespaces of a host: listeners on ports, shared ports and unix paths, with a
+ * bootstrap, a door and a name in the rendezvous folder, and programs that connect to those of others through `Peers`. It also is a stranger to others: at hashed
  * ports, at doors, in the folder.
  */
 import type net from 'node:net'
@@ -20,9 +20,11 @@ import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-
 import { Peers } from '../../fastsockets/connect/peers.ts'
 import type { Reached } from '../../fastsockets/connect/worker-group.ts'
 import { PortShare, SyntheticPorts } from '../../fastsockets/host/synthetic-ports.ts'
+import { type Asked, type Family, fileOfKey, shadowName, UNIX } from '../../fastsockets/host/unix-paths.ts'
 import type { FallbackReason } from '../../fastsockets/reasons.ts'
 import type { FaultRandom } from '../../nic/fault/fault-random.ts'
-import { listenerName } from '../../nic/rendezvous/names-layout.ts'
+import { hasName } from '../../nic/index.ts'
+import { listenerName, SLOTS, slotName, unixListenerName } from '../../nic/rendezvous/names-layout.ts'
 import { Sweeper } from '../../nic/rendezvous/sweeping.ts'
 import { type SimulatedHost, SimulatedKernels, type SimulatedNetwork } from '../../nic/simulated/index.ts'
 import { channelHostOf, SimulatedShare } from './channel-process.ts'
@@ -34,6 +36,10 @@ import { type Player, QUEUE_SIZE } from './world.ts'
 
 const NAMESPACES = 3
 const PORTS = [80, 8080, 5000]
+/** Several processes may listen there, as the threads of a server do. */
+const SHARED_PORT = 5000
+/** Socket files, which all namespaces see. */
+const FILES = ['file-a1-1', 'file-a1-2']
 const CALLS_MAX = 6
 const NO_FINAL_CALLS = -1
 /** From the end of a program to the end of its process. */
@@ -51,9 +57,18 @@ const STRANGERS = [
 ] as const
 const SQUATS = ['file', 'folder', 'link', 'dead', 'socket'] as const
 
-interface Listener {
+/** Where a program listens: an address and port, or the key of a socket file and port 0. */
+interface Target {
   readonly address: string
   readonly port: number
+  readonly family: Family
+}
+
+interface Listener extends Target {
+  /** In hexadecimal. */
+  readonly id: string
+  /** The address of the process. */
+  readonly home: string
   readonly bootstrap: BootstrapServer
   readonly inFolder: FolderServer | undefined
 }
@@ -106,6 +121,8 @@ export class PeersProcess implements Player {
       address: this.address,
       isOwnAddress: one => one === this.address || this.#isInNamespace(one),
       strangePlaces,
+      namespace: this.address,
+      firstTurn: system.random.within(0, SLOTS - 1),
       publish: (server, names, shared) => this.#publish(server, names, shared, sweeper),
     })
     const peersHost = {
@@ -122,9 +139,9 @@ export class PeersProcess implements Player {
       retentionBytes: QUEUE_SIZE,
     }
     this.peers = new Peers(
-      (_stream, port, address) =>
-        this.listeners.has(placeOf(address, port)) ? REFUSAL.LIMIT : REFUSAL.NOT_LISTENING,
-      connectOver(this.#sockets, system.folder),
+      (_stream, port, address, family) =>
+        this.#knows(port, address, family) ? REFUSAL.LIMIT : REFUSAL.NOT_LISTENING,
+      connectOver(this.#sockets, system.folder, this.address),
       false,
       peersHost,
     )
@@ -139,15 +156,17 @@ export class PeersProcess implements Player {
     const { random } = this.#system
     if (this.host.state !== 'running') return
     const dice = random.within(0, 99)
-    const port = PORTS[random.within(0, PORTS.length - 1)] as number
-    const namespace = random.within(0, NAMESPACES - 1)
-    if (dice < 8) this.#listen(port)
-    else if (dice < 10) this.#close(placeOf(this.address, port))
-    else if (dice < 13) this.#squat(port)
-    else if (dice < 16) this.#squatName(listenerName(addressOf(namespace), port))
-    else if (dice < 18) this.#system.folder.remove(listenerName(addressOf(namespace), port))
-    else if (dice < 24) this.#leave()
-    else if (this.#underWay < CALLS_MAX) this.#call(addressOf(namespace), port)
+    const own = targetAt(random.within(0, TARGETS - 1), this.address)
+    const any = targetAt(random.within(0, TARGETS - 1), addressOf(random.within(0, NAMESPACES - 1)))
+    if (dice < 8) this.#listen(own)
+    else if (dice < 10) this.#close(placeOf(own))
+    else if (dice < 13) this.#squat(own)
+    else if (dice < 16) this.#squatName(any)
+    else if (dice < 18) {
+      const slot = random.within(-1, 1)
+      this.#system.folder.remove(slot < 0 ? nameOf(any) : slotName(nameOf(any), slot))
+    } else if (dice < 24) this.#leave()
+    else if (this.#underWay < CALLS_MAX) this.#call(any)
   }
 
   async close(): Promise<void> {
@@ -196,10 +215,14 @@ export class PeersProcess implements Player {
 
   /** A listener that other namespaces do not find. */
   #findHidden(): string | undefined {
-    for (const { address, port, inFolder } of this.listeners.values()) {
-      const name = listenerName(address, port)
-      const place = this.#system.folder.placeOf(name)
-      if (inFolder !== undefined && ![...this.#published].some(one => one.place === place))
+    const { folder } = this.#system
+    const own = new Set([...this.#published].map(({ place }) => place))
+    for (const listener of this.listeners.values()) {
+      const name = nameOf(listener)
+      const slots = Array.from({ length: isShared(listener) ? SLOTS : 0 }, (_, slot) => slotName(name, slot))
+      // A client that finds no file of that name does not look for slots.
+      const isFound = hasName(name) && [name, ...slots].some(one => own.has(folder.placeOf(one)))
+      if (listener.inFolder !== undefined && !isFound)
         return `process ${this.number} listens at ${name}, and the folder does not lead there`
     }
     return undefined
@@ -231,25 +254,40 @@ export class PeersProcess implements Player {
     )
   }
 
-  #listen(port: number): void {
-    const { address } = this
-    const place = placeOf(address, port)
-    if (!this.#sockets.listen(place, socket => void socket.destroy())) return
+  #listen(target: Target): void {
+    const { address, port, family } = target
+    const place = placeOf(target)
+    const isPortShared = isShared(target)
+    const hasPlace = this.#sockets.listen(place, socket => void socket.destroy())
+    if (this.listeners.has(place) || !(hasPlace || isPortShared)) return
     const where = {
       id: this.#system.network.newIdentity(),
       address,
       port,
-      family: 4,
+      family,
       isRequired: false,
       ipv6Only: false,
-      isPortShared: false,
-      isShared: false,
+      isPortShared,
+      isShared: isPortShared,
     } as const
     const bootstrap = BootstrapServer.open(where, this.peers, new Set())
     if (bootstrap === undefined) return this.#sockets.unlisten(place)
     const owners = this.#system.owners.get(place) ?? new Set()
     this.#system.owners.set(place, owners.add(this.id))
-    this.listeners.set(place, { address, port, bootstrap, inFolder: FolderServer.open(where, this.peers) })
+    const inFolder = FolderServer.open(where, this.peers)
+    this.listeners.set(place, {
+      ...target,
+      id: where.id.toString('hex'),
+      home: this.address,
+      bootstrap,
+      inFolder,
+    })
+  }
+
+  #knows(port: number, address: string, family: Asked): boolean {
+    return [...this.listeners.values()].some(
+      one => one.port === port && address === (family === UNIX ? one.id : one.address),
+    )
   }
 
   #close(place: string): void {
@@ -282,30 +320,33 @@ export class PeersProcess implements Player {
     }
   }
 
-  #squat(port: number): void {
+  #squat({ address, port, family }: Target): void {
     const { random, network, strangePlaces } = this.#system
-    const place = placeOf(this.address, hashedPort(port, random.within(0, CANDIDATE_COUNT - 1)))
+    const candidate = random.within(0, CANDIDATE_COUNT - 1)
+    const place =
+      family === UNIX
+        ? this.address + shadowName(address, candidate)
+        : placeOf({ address, port: hashedPort(port, candidate) })
     const kind = STRANGERS[random.within(0, STRANGERS.length - 1)] as (typeof STRANGERS)[number]
     const door = network.newIdentity()
     if (!this.#sockets.listen(place, caller => this.#answer(caller, kind, port, door))) return
     this.#squatted.add(place)
     if (kind !== 'own door') return
-    const path = doorPath(door)
+    const path = this.address + doorPath(door)
     this.#sockets.listen(path, caller => this.#answer(caller, 'babbles', port, NO_ID))
     this.#squatted.add(path)
     if (random.chance(0.5)) strangePlaces.add(path)
   }
 
-  #squatName(name: string): void {
+  #squatName(target: Target): void {
+    const name = nameOf(target)
     const { folder, random, strangePlaces } = this.#system
     const kind = SQUATS[random.within(0, SQUATS.length - 1)] as (typeof SQUATS)[number]
     const place = folder.squat(name, kind)
     this.#squattedNames.add(name)
     if (place === undefined) return
     const behaviour = STRANGERS[random.within(0, STRANGERS.length - 3)] as (typeof STRANGERS)[number]
-    this.#sockets.listen(place, caller =>
-      this.#answer(caller, behaviour, Number(name.split('-').at(-1)), NO_ID),
-    )
+    this.#sockets.listen(place, caller => this.#answer(caller, behaviour, target.port, NO_ID))
     this.#squatted.add(place)
     if (random.chance(0.3)) strangePlaces.add(place)
   }
@@ -343,18 +384,19 @@ export class PeersProcess implements Player {
     this.#system.folder.leave(name)
   }
 
-  #callFinally({ address, port, bootstrap, inFolder }: Listener): void {
-    const isNear = address === this.address
-    if (isNear ? !bootstrap.isHashed : inFolder === undefined) return
+  #callFinally(listener: Listener): void {
+    const { home, bootstrap, inFolder } = listener
+    const isReachable = home === this.address ? bootstrap.isHashed : inFolder !== undefined
+    if (!isReachable) return
     this.#finalCalls++
-    this.#call(address, port, why => {
+    this.#call(listener, why => {
       this.#finalCalls--
       if (why !== undefined)
-        throw new Broken(`process ${this.number} does not reach ${placeOf(address, port)}: ${why}`)
+        throw new Broken(`process ${this.number} does not reach ${placeOf(listener)}: ${why}`)
     })
   }
 
-  #call(address: string, port: number, onOver = (_why: string | undefined): void => {}): void {
+  #call(target: Target, onOver = (_why: string | undefined): void => {}): void {
     this.#underWay++
     const over = (why: string | undefined): void => {
       this.#underWay--
@@ -363,23 +405,24 @@ export class PeersProcess implements Player {
       onOver(why)
     }
     this.peers
-      .reach(address, port, 4)
-      .then(outcome => ('code' in outcome ? over(textOf(outcome)) : this.#ask(outcome, address, port, over)))
+      .reach(target.address, target.port, target.family)
+      .then(outcome => ('code' in outcome ? over(textOf(outcome)) : this.#ask(outcome, target, over)))
       .catch(error => {
         if (this.isAlive) this.fault ??= error
       })
   }
 
   /** Asks for a connection over the channel: its listener refuses it with LIMIT, any other program with NOT_LISTENING. */
-  #ask(
-    { channel, address }: Reached,
-    called: string,
-    port: number,
-    over: (why: string | undefined) => void,
-  ): void {
-    const place = placeOf(called, port)
+  #ask({ channel, address }: Reached, called: Target, over: (why: string | undefined) => void): void {
+    const place = placeOf(called)
     if (this.#system.owners.get(place)?.has(channel.peerName) !== true)
       throw new Broken(`process ${this.number} calls ${place}, and reaches another`)
+    // A shared listener of its own: that channel is not simulated.
+    const { ownChannels } = this.peers
+    if (ownChannels.includes(channel)) {
+      for (const own of ownChannels) own.close()
+      return over(undefined)
+    }
     const nothing = (): void => {}
     const sink = {
       isReading: false,
@@ -396,24 +439,46 @@ export class PeersProcess implements Player {
         over(refusal === REFUSAL.LIMIT ? undefined : `a refusal ${refusal}`)
       },
     }
-    if (channel.connect(sink, port, address, 4) === undefined) over('the channel has ended')
+    if (channel.connect(sink, called.port, address, called.family) === undefined)
+      over('the channel has ended')
   }
 }
 
 /** `folder`: names there are called by descriptors of the process. */
-function connectOver(sockets: ProgramSockets, folder: SharedFolder) {
+function connectOver(sockets: ProgramSockets, folder: SharedFolder, namespace: string) {
   return function (this: net.Socket, options: NetConnectOpts): net.Socket {
-    if (!('path' in options) || !options.path.startsWith('/proc/self/fd/'))
-      return sockets.connect(this, options)
-    return sockets.connect(this, { path: folder.placeAt(options.path) })
+    if (!('path' in options)) return sockets.connect(this, options)
+    const { path } = options
+    const isInFolder = path.startsWith('/proc/self/fd/')
+    return sockets.connect(this, { path: isInFolder ? folder.placeAt(path) : namespace + path })
   }
+}
+
+const TARGETS = PORTS.length + FILES.length
+
+function targetAt(index: number, address: string): Target {
+  const port = PORTS[index]
+  return port === undefined
+    ? { address: FILES[index - PORTS.length] as string, port: 0, family: UNIX }
+    : { address, port, family: 4 }
+}
+
+function isShared({ port }: Target): boolean {
+  return port === SHARED_PORT
+}
+
+/** In the rendezvous folder. */
+function nameOf({ address, port, family }: Target): string {
+  if (family !== UNIX) return listenerName(address, port)
+  const { dev, ino } = fileOfKey(address) as { dev: string; ino: string }
+  return unixListenerName(dev, ino)
 }
 
 function addressOf(namespace: number): string {
   return `10.9.0.${namespace + 1}`
 }
 
-function placeOf(address: string, port: number): string {
+function placeOf({ address, port }: Omit<Target, 'family'>): string {
   return `${address}:${port}`
 }
 

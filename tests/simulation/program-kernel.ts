@@ -22,6 +22,10 @@ export interface ProgramNetwork {
   /** The process's own address. */
   readonly address: string
   readonly strangePlaces?: StrangePlaces
+  /** Before abstract unix names, which are of one network namespace. */
+  readonly namespace?: string
+  /** Random: where the process begins among listeners that share a place. */
+  readonly firstTurn?: number
   readonly publish?: Kernel['publish']
 }
 
@@ -35,8 +39,11 @@ export function programKernel({
   isOwnAddress,
   address,
   strangePlaces,
+  namespace = '',
+  firstTurn = 0,
   publish = NO_FOLDER,
 }: ProgramNetwork): Kernel {
+  let turn = firstTurn
   return {
     clock: host.clock,
     newId: () => network.newIdentity(),
@@ -45,9 +52,11 @@ export function programKernel({
     userOf: connection =>
       strangePlaces?.has(sockets.placeOf(connection) ?? '') === true ? OTHER_USER : OWN_USER,
     allowsUser: uid => uid !== OTHER_USER,
+    isOwnUser: uid => uid === OWN_USER,
     mayServe: uid => uid !== OTHER_USER,
-    listenAt: path => listenAs(sockets, path),
+    listenAt: path => listenAs(sockets, namespace + path),
     publish,
+    nextTurn: () => turn++,
     refreshRegularly: refresh => {
       let isOver = false
       const again = (): void => {
