@@ -74,8 +74,13 @@ for (const kind of kinds) {
     if (count === 1) console.log(`${kind}: trace ${outcome.trace.toString(16)} over ${outcome.hardware}`)
   }
   const seconds = (performance.now() - begunMs) / 1000
-  const rate = Math.round((2 * (sum.get('messages') as number)) / seconds)
-  console.log(`${kind}: ${count} seeds, each twice, in ${seconds.toFixed(1)} s: ${rate} messages a second`)
+  // Messages are those of the programs (calls, connections); frames are what the network has carried for them.
+  const [messages, frames] = ['messages', 'frames'].map(name =>
+    Math.round((2 * (sum.get(name) as number)) / seconds),
+  )
+  console.log(
+    `${kind}: ${count} seeds, each twice, in ${seconds.toFixed(1)} s: ${messages} messages and ${frames} frames a second`,
+  )
   console.log([...sum].map(([name, value]) => `${name} ${Math.round(value)}`).join(', '))
   const silent = [...sum]
     .filter(([name, value]) => value === 0 && name !== 'overruns' && !isMasked(kind, name))
