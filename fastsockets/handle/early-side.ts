@@ -2,6 +2,7 @@
  * The side of a handle whose connection is over TCP, and that native code is about to read, in the first phase of a program: it needs
  * little of this package. PromotedHandle takes the handle over once the rest is loaded (promotion/promoted-handle.ts).
  */
+import type { EventEmitter } from 'node:events'
 import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
 import {
   type ConnectRequest,
@@ -27,6 +28,7 @@ const TLS_HEADER_SIZE = 5
 const TLS_LENGTH = 3
 /** RFC 9113, section 4.1: the length is first. */
 const HTTP2_HEADER_SIZE = 9
+const HTTP2_STREAM = 5
 /** RFC 9113, section 3.4: what a client of http2 sends first. */
 const PREFACE_SIZE = 24
 /** Most bytes that http2 writes during one read and that leave together: as many as libuv reads at once. */
@@ -40,8 +42,8 @@ export class EarlySide implements HandleSide {
   readonly tcp: ConnectedTcp & Service
   readonly socket: FastSocket
   onread: ReadListener | undefined
-  /** The TLS socket above. */
-  upper: FastSocket | undefined
+  /** The TLS socket above; http2 reads if there is none. */
+  readonly upper: FastSocket | undefined
   isClosed = false
   isReading: boolean
   hasShut = false
@@ -49,6 +51,8 @@ export class EarlySide implements HandleSide {
   private headerLength = 0
   /** Of the frame that TCP brings. */
   private frameLeft = 0
+  /** Of http2: the stream of the last frame; 0 is the connection. */
+  private lastStream = 0
   /** The frames of one read are being fed: what http2 writes meanwhile is gathered. */
   private isFeeding = false
   private gathered: Buffer[] = []
@@ -91,39 +95,57 @@ export class EarlySide implements HandleSide {
 
   /**
    * Node runs next ticks and microtasks after each callback of native code, but not while JavaScript is below it, as here. A program
-   * that awaits each event would miss the second one of a read. So each frame is fed by itself, and ticks run in between.
-   * A session of http2 writes after each: over Node's own handle it would write once, after the read.
+   * that awaits each event would miss the second one of a read. So frames are fed one by one, and ticks run in between. Those of
+   * several streams are fed together, since each has events of its own: then http2 writes its answers at once.
    */
   private feedFrames(bytes: Buffer): void {
     let from = 0
     for (let at = 0; at < bytes.length; ) {
       if (this.frameLeft === 0) this.frameHeader[this.headerLength++] = bytes[at++] as number
+      if (this.headerLength === this.headerSize) {
+        const start = at - this.headerLength
+        const isJoined = this.beginFrame()
+        if (!isJoined && start > from) {
+          this.feed(bytes.subarray(from, start))
+          from = start
+          drainTicks()
+          if (this.isClosed) return
+        }
+      }
       const taken = Math.min(this.frameLeft, bytes.length - at)
       at += taken
       this.frameLeft -= taken
-      if (this.headerLength === this.headerSize) this.beginFrame()
-      if (this.frameLeft > 0 || this.headerLength > 0) continue
-      this.feed(bytes.subarray(from, at))
-      from = at
-      if (from < bytes.length) drainTicks()
-      if (this.isClosed) return
     }
-    if (from < bytes.length) this.feed(bytes.subarray(from))
+    this.feed(bytes.subarray(from))
   }
 
   private get headerSize(): number {
     return this.isUnderTls ? TLS_HEADER_SIZE : HTTP2_HEADER_SIZE
   }
 
-  private beginFrame(): void {
+  /** True if the frame may be fed together with the one before it. */
+  private beginFrame(): boolean {
+    const { frameHeader, lastStream } = this
     this.headerLength = 0
-    this.frameLeft = this.isUnderTls
-      ? this.frameHeader.readUInt16BE(TLS_LENGTH)
-      : this.frameHeader.readUIntBE(0, 3)
+    if (this.isUnderTls) {
+      this.frameLeft = frameHeader.readUInt16BE(TLS_LENGTH)
+      return false
+    }
+    this.frameLeft = frameHeader.readUIntBE(0, 3)
+    this.lastStream = frameHeader.readUInt32BE(HTTP2_STREAM)
+    return lastStream !== 0 && this.lastStream > lastStream && !this.awaitsStreams()
+  }
+
+  /** The program awaits the next request of the server, perhaps one after another. */
+  private awaitsStreams(): boolean {
+    const { server } = this.socket as { server?: EventEmitter | null }
+    if (!server) return false
+    const isOnce = (listener: object): boolean => 'listener' in listener
+    return server.rawListeners('stream').some(isOnce) || server.rawListeners('request').some(isOnce)
   }
 
   private get isUnderTls(): boolean {
-    return Object.getOwnPropertyDescriptor(this.handle, 'reading')?.get !== undefined
+    return this.upper !== undefined
   }
 
   private feed(bytes: Buffer | undefined): void {

@@ -101,9 +101,15 @@ t.test('native code that began before anything was loaded becomes fast', async t
   await client.kill()
 })
 
-t.test('answers to requests that come together leave together, before anything is loaded', async t => {
+interface Counted {
+  readonly writes: number
+  readonly ticks: number
+}
+
+/** How often a server that has loaded nothing has written, and run ticks, for 64 requests that came together. */
+async function sendTogether(t: Test, ...args: readonly string[]): Promise<Counted> {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
-  const server = new Child(t, program('early-writes'), [], relinked({ env }))
+  const server = new Child(t, program('early-writes'), args, relinked({ env }))
   const { port } = await server.receive<{ port: number }>()
   const session = http2.connect(`http://127.0.0.1:${port}`)
   t.teardown(() => session.destroy())
@@ -112,10 +118,21 @@ t.test('answers to requests that come together leave together, before anything i
     return Buffer.concat(chunks).toString()
   }
   t.equal(await request(), 'hello')
-  const { writes: before } = await server.ask<{ writes: number }>({})
-  t.ok(before > 0, 'the writes of the server are seen')
+  const before = await server.ask<Counted>({})
+  t.ok(before.writes > 0, 'the writes of the server are seen')
   const answers = await Promise.all(Array.from({ length: 64 }, request))
   t.ok(answers.every(answer => answer === 'hello'))
-  const { writes } = await server.ask<{ writes: number }>({})
-  t.ok(writes - before < 32, `${writes - before} writes for 64 answers`)
+  const { writes, ticks } = await server.ask<Counted>({})
+  return { writes: writes - before.writes, ticks: ticks - before.ticks }
+}
+
+t.test('requests that come together are fed, and answered, together before anything is loaded', async t => {
+  const { writes, ticks } = await sendTogether(t)
+  t.ok(writes < 32, `${writes} writes for 64 answers`)
+  t.ok(ticks < 32, `ticks have run ${ticks} times`)
+})
+
+t.test('a server that awaits one request after another gets each', async t => {
+  const { ticks } = await sendTogether(t, 'awaits')
+  t.equal(ticks, 64)
 })
