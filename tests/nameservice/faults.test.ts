@@ -131,6 +131,17 @@ t.test(
   },
 )
 
+/** Node accepts one connection a turn of its event loop, so the backlog of a busy daemon may be full (EAGAIN). */
+async function open(path: string): Promise<Socket> {
+  return await eventually('room in the backlog', async () => {
+    const socket = connect(path)
+    const isOpen = await new Promise<boolean>(resolve => {
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    })
+    return isOpen && socket
+  })
+}
+
 t.test('10,000 idle connections: others are answered, and the idle are shown the door', async t => {
   const descriptors = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
   const wanted = Math.min(10_000, descriptors - 500)
@@ -143,9 +154,7 @@ t.test('10,000 idle connections: others are answered, and the idle are shown the
   })
   let openedCount = 0
   while (openedCount < wanted) {
-    // Fewer than the backlog, which a daemon that has no core now does not empty.
-    const batch = Array.from({ length: 100 }, () => connect(named.socketPath))
-    await Promise.all(batch.map(socket => once(socket, 'connect')))
+    const batch = await Promise.all(Array.from({ length: 100 }, () => open(named.socketPath)))
     for (const socket of batch) {
       sockets.add(socket)
       socket
