@@ -103,7 +103,7 @@ export class FolderServer {
     return !states.includes('missing') && (this.#sharedNames().length === 0 || states.includes('own'))
   }
 
-  /** The names of which this listener has a slot, whoever has the names themselves. */
+  /** Names that several listeners share: each of them publishes a slot (NAME.SLOT), and one of them NAME itself. Empty if this listener shares its port with none. */
   #sharedNames(): readonly string[] {
     return this.#place.isShared ? this.#names() : []
   }

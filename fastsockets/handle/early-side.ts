@@ -34,6 +34,11 @@ const PREFACE_SIZE = 24
 /** Most bytes that http2 writes during one read and that leave together: as many as libuv reads at once. */
 const GATHERED_MAX = 64 * 1024
 
+/** Whether `once` has added it. */
+function isOnce(listener: object): boolean {
+  return 'listener' in listener
+}
+
 /** Those in use. */
 export const earlySides = new Set<EarlySide>()
 
@@ -140,7 +145,6 @@ export class EarlySide implements HandleSide {
   private awaitsStreams(): boolean {
     const { server } = this.socket as { server?: EventEmitter | null }
     if (!server) return false
-    const isOnce = (listener: object): boolean => 'listener' in listener
     return server.rawListeners('stream').some(isOnce) || server.rawListeners('request').some(isOnce)
   }
 

@@ -7,8 +7,8 @@ import type { ConnectTarget } from './connect-target.ts'
 import { isPublished } from './light-folder.ts'
 
 /**
- * True if somebody of this host listens at the hashed port of a destination, as servers in their first phase do, too
- * (bootstrap/early-ports.ts); if the rendezvous folder has a name for one by now; for any unix path; and if the kernel does not list listeners.
+ * True for a unix path; if a process of this host listens at a hashed port of a destination, which a relinked server opens before it
+ * loads the rest (bootstrap/early-ports.ts); if the rendezvous folder has a destination's name; and if the kernel's list of listeners cannot be read.
  */
 export function mayBeRelinked(destinations: Iterable<ConnectTarget>): boolean {
   const ports: number[] = []

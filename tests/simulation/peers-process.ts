@@ -52,7 +52,7 @@ const STRANGERS = [
   'babbles',
   'other listener',
   'half',
-  'names a door where nobody listens',
+  'greets with the name of a door at which no process listens',
   'own door',
 ] as const
 const SQUATS = ['file', 'folder', 'link', 'dead', 'socket'] as const
