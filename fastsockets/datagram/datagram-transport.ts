@@ -1,4 +1,5 @@
 import type { Socket } from 'node:dgram'
+import { isDisabled } from '../host/environment.ts'
 import { allowsDatagrams } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { handleOf, udpNotesOf } from './udp-handles.ts'
@@ -27,5 +28,6 @@ export function datagramTransportOf(socket: Socket): DatagramTransport {
 /** A cluster worker's socket gets its handle from the primary. */
 function reasonWithoutNotes(socket: Socket): FallbackCode {
   if (handleOf(socket) === undefined) return 'NOT_CONNECTED'
-  return seenSockets.has(socket) ? 'OWN_HANDLE' : 'NOT_INSTALLED'
+  if (seenSockets.has(socket)) return 'OWN_HANDLE'
+  return isDisabled() ? 'DISABLED' : 'NOT_INSTALLED'
 }

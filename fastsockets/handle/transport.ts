@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
 import { openLog } from '../../nic/index.ts'
+import { isDisabled } from '../host/environment.ts'
 import type { SocketInternals } from '../host/node-internals.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { forgetFailure, preciseReason } from '../policy/required-error.ts'
@@ -119,7 +120,8 @@ export function wireOf(of: Socket): Wire {
   if (isIdle || notes?.isCandidate === true)
     return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
   if (startPhase.wasLight) return startOf(of, POSSIBLE)
-  return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED', threadDetail()) }
+  const reason = isDisabled() ? fallbackReason('DISABLED') : fallbackReason('NOT_INSTALLED', threadDetail())
+  return { transport: 'tcp', reason }
 }
 
 /** A client that has started on TCP, with the reason why it stays there if its peer is elsewhere. */

@@ -16,6 +16,7 @@ import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { tryLoad } from '../host/try-load.ts'
 import { noteTarget } from '../host/unix-targets.ts'
+import { isConnection, lengthOfWrite } from '../promotion/connections.ts'
 import { askForTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
 import {
   AGAIN_PRICE_MAX_US,
@@ -25,7 +26,7 @@ import {
   IDLE_US_PER_MS,
   READ_US,
   START_PRICE_US,
-  writePriceUs,
+  WRITE_US,
 } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 import { type ConnectTarget, targetOf } from './connect-target.ts'
@@ -75,6 +76,9 @@ let onPaid: (() => void) | undefined
 let isDue = false
 /** Since the last look at what was read. */
 let writeCount = 0
+/** The price of writes that `paidUs` does not hold yet. */
+let unpaidUs = 0
+const UNPAID_MAX_US = 2000
 const reads = new ReadWatch(noteReads, sockets => {
   if (!sockets.some(({ bytesRead }) => bytesRead === 0)) return
   const probe = tryLoad(
@@ -173,16 +177,27 @@ function noteDestination(target: ConnectTarget): void {
 }
 
 /** Before Node's own `_writeGeneric`. */
-export function noteWrite(socket: FastSocket, writev: boolean, length: number): void {
-  payWrite(length)
-  if (writev) handleWritev(socket)
+export function noteWrite(socket: FastSocket, writev: unknown, data: unknown): void {
+  if (!isConnection(socket)) return
+  const length = lengthOfWrite(writev, data)
+  noteLength(length)
+  if (writev === true) handleWritev(socket)
   if (isDue && !socket.connecting) askForTurn(socket, length)
 }
 
-function payWrite(length: number): void {
+/** Writes are paid together, which takes two looks at the clock. */
+function noteLength(length: number): void {
+  if (unpaidUs === 0 && onPaid !== undefined) reads.start()
   writeCount++
-  // TCP has taken no longer than the time since the last payment, if one write follows another.
-  pay(Math.min(writePriceUs(length), 1000 * (performance.now() - paidAtMs)))
+  unpaidUs += WRITE_US + length / BYTES_PER_US
+  if (unpaidUs >= UNPAID_MAX_US) payWrites()
+}
+
+function payWrites(): void {
+  // TCP has taken no longer than the time since the last payment.
+  const us = Math.min(unpaidUs, 1000 * (performance.now() - paidAtMs))
+  unpaidUs = 0
+  pay(us)
 }
 
 /** Native code is about to read a connected socket: TLS, whose socket is `upper`, or http2. */
@@ -195,10 +210,11 @@ function noteNative(socket: FastSocket, upper?: FastSocket): void {
   const early = tryLoad(
     () => require('../promotion/early-native.ts') as typeof import('../promotion/early-native.ts'),
   )
-  early?.takeEarly(socket, entries._writeGeneric as FastSocket['_writeGeneric'], payWrite, upper)
+  early?.takeEarly(socket, entries._writeGeneric as FastSocket['_writeGeneric'], noteLength, upper)
 }
 
 function noteReads(bytes: number, times: number): void {
+  payWrites()
   // The price of a write holds that of the answer.
   pay(bytes / BYTES_PER_US + READ_US * Math.max(0, times - writeCount))
   writeCount = 0

@@ -26,7 +26,6 @@ import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { DATAGRAMS_VARIABLE, START_VARIABLE } from '../policy/start-variable.ts'
-import { isConnection, lengthOfWrite } from '../promotion/connections.ts'
 import { entries } from './entries.ts'
 import { leaveMark, removeMark, startLight } from './light-start.ts'
 import type { Child, Send, Sender } from './sent-sockets.ts'
@@ -57,17 +56,18 @@ const own: Copy = {
 const scope = new AsyncResource('FASTSOCKETS')
 let rest: Rest | undefined
 let isLoaded = false
+let isWrapped = false
 /** Sockets are Node's own until TCP has cost enough. */
 let isLight = false
 /** Counts that; loaded with the first socket. */
 let light: Light | undefined
 
-/** Relinks this thread, once. Never throws. */
+/** Relinks this thread, once. Never throws. With FASTSOCKETS_DISABLE nothing is wrapped until the rest is asked for by name. */
 export function relink(): void {
   if (INSTALLED in net) return warnOfOtherVersion()
   Object.defineProperty(net, INSTALLED, { value: own })
   try {
-    wrapAll()
+    if (!isDisabled()) wrapAll()
   } catch (error) {
     warn(error)
   }
@@ -91,9 +91,15 @@ function warnOfOtherVersion(): void {
   )
 }
 
+function isDisabled(): boolean {
+  if (!Object.keys(process.env).some(name => name.startsWith('FASTSOCKETS_'))) return false
+  const environment = require('../host/environment.ts') as typeof import('../host/environment.ts')
+  environment.warnOfUnknownVariables()
+  return environment.isDisabled()
+}
+
 function wrapAll(): void {
-  if (Object.keys(process.env).some(name => name.startsWith('FASTSOCKETS_')))
-    (require('../host/environment.ts') as typeof import('../host/environment.ts')).warnOfUnknownVariables()
+  isWrapped = true
   hideFromHooks()
   isLight = startLight()
   wrap(net.Socket.prototype, 'connect', handleConnect)
@@ -165,6 +171,7 @@ export function load(): Rest | undefined {
   if (isLoaded || installed() !== own) return rest
   isLoaded = true
   try {
+    if (!isWrapped) wrapAll()
     makeHidden(() => scope.runInAsyncScope(install))
   } catch (error) {
     warn(error)
@@ -212,9 +219,9 @@ function handleClose(server: unknown): boolean {
   return false
 }
 
-function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {
-  if (isConnection(socket as object))
-    lightPhase()?.noteWrite(socket as FastSocket, writev as boolean, lengthOfWrite(writev, data))
+function handleWrite(socket: unknown, args: readonly unknown[]): boolean {
+  if (light === undefined) lightPhase()
+  light?.noteWrite(socket as FastSocket, args[0], args[1])
   return false
 }
 

@@ -1,5 +1,5 @@
 /** Whenever the fast way is not to be had, everything works over TCP as before, and the reason is on record. */
-import { fork } from 'node:child_process'
+import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -209,6 +209,12 @@ t.test('switched off by the environment', async t => {
   const env = { ...plainEnvironment(), FASTSOCKETS_DISABLE: '1' }
   const client = new Child(t, program('reason'), [String(port)], relinked({ env }))
   t.match(await client.receive(), { transport: 'tcp', reason: { code: 'DISABLED' } })
+  const script = `for (const { prototype } of [net.Socket, net.Server, dgram.Socket])
+    for (const name of Object.getOwnPropertyNames(prototype)) console.log(name, String(Object.getOwnPropertyDescriptor(prototype, name).value))`
+  const methods = (options?: string[]) =>
+    spawnSync(process.execPath, [...(options ?? []), '-e', script], { env, encoding: 'utf8' }).stdout
+  t.equal(methods(relinked().execArgv), methods(), 'nothing is wrapped')
+  t.match(methods(), /^connect /m)
 })
 
 t.test('another platform than Linux: register loads, everything is over TCP', async t => {
