@@ -2,9 +2,9 @@
  * What sockets on TCP read, for programs that mostly read. Node counts the bytes, and libuv how often it had something to read; both are
  * looked at now and then, less often the longer nothing comes, and never without an open socket.
  */
+import { createRequire } from 'node:module'
 import net from 'node:net'
-import { performance } from '../../nic/performance.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, nowMs, setTimeout } from '../../nic/real-time.ts'
 import { inTurns } from '../host/in-turns.ts'
 import { isConnection } from './connections.ts'
 
@@ -25,8 +25,11 @@ export function openSockets(handles: readonly unknown[] = openHandles()): net.So
   return handles.filter((one): one is net.Socket => one instanceof net.Socket && isConnection(one))
 }
 
-/** What libuv's event loop has found by poll, of whatever kind. */
+const require = createRequire(import.meta.url)
+
+/** What libuv's event loop has found by poll, of whatever kind. Its module is loaded late (nic/real-time.ts). */
 function eventCount(): number {
+  const { performance } = require('../../nic/performance.ts') as typeof import('../../nic/performance.ts')
   return performance.nodeTiming.uvMetricsInfo.events
 }
 
@@ -37,7 +40,8 @@ export class ReadWatch {
   #timer: NodeJS.Timeout | undefined
   #delayMs = DELAY_MS
   #seen = 0
-  #events = 0
+  /** Undefined until the first look. */
+  #events: number | undefined
 
   /** `times`: at most so many reads have brought these bytes. `onLook` gets the open sockets at each look, part by part. */
   constructor(
@@ -52,7 +56,7 @@ export class ReadWatch {
   start(): void {
     if (this.#timer !== undefined) return
     this.#delayMs = DELAY_MS
-    this.#events = eventCount()
+    this.#events = undefined
     this.#timer = setTimeout(this.#look, DELAY_MS).unref()
   }
 
@@ -67,12 +71,12 @@ export class ReadWatch {
     inTurns(
       openHandles(),
       part => {
-        const startMs = performance.now()
+        const startMs = nowMs()
         const sockets = openSockets(part)
         count += sockets.length
         for (const { bytesRead } of sockets) total += bytesRead
         this.#onLook(sockets)
-        lookMs += performance.now() - startMs
+        lookMs += nowMs() - startMs
       },
       () => {
         if (this.#timer === timer) this.#handleLooked(total, count, lookMs)
@@ -85,7 +89,7 @@ export class ReadWatch {
     this.#seen = total
     this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
     const events = eventCount()
-    if (read > 0) this.#onRead?.(read, Math.min(read, events - this.#events))
+    if (read > 0) this.#onRead?.(read, Math.min(read, events - (this.#events ?? events)))
     this.#events = events
     const pauseMs = Math.max(this.#delayMs, PAUSES_PER_LOOK * lookMs)
     this.#timer = count > 0 ? setTimeout(this.#look, pauseMs).unref() : undefined

@@ -8,8 +8,7 @@ import { createRequire } from 'node:module'
 import net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
-import { performance } from '../../nic/performance.ts'
-import { nextTick, setImmediate } from '../../nic/real-time.ts'
+import { nextTick, nowMs, setImmediate } from '../../nic/real-time.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { define } from '../host/define.ts'
 import { KeptContext } from '../host/kept-context.ts'
@@ -195,7 +194,7 @@ function noteLength(length: number): void {
 
 function payWrites(): void {
   // TCP has taken no longer than the time since the last payment.
-  const us = Math.min(unpaidUs, 1000 * (performance.now() - paidAtMs))
+  const us = Math.min(unpaidUs, 1000 * (nowMs() - paidAtMs))
   unpaidUs = 0
   pay(us)
 }
@@ -274,9 +273,9 @@ function pay(us: number): void {
 }
 
 function count(us: number): void {
-  const nowMs = performance.now()
-  paidUs = Math.max(0, paidUs - (nowMs - paidAtMs) * IDLE_US_PER_MS) + us
-  paidAtMs = nowMs
+  const atMs = nowMs()
+  paidUs = Math.max(0, paidUs - (atMs - paidAtMs) * IDLE_US_PER_MS) + us
+  paidAtMs = atMs
   if (paidUs >= priceUs) handlePaid()
 }
 
