@@ -2,8 +2,8 @@ import { basename, resolve } from 'node:path'
 import ts from 'typescript'
 
 /** After the compiler: parts, which are CommonJS files (docs/decisions/0087-few-files.md). A part holds what its root imports and no part before it has. */
-const ROOTS = `fastsockets/relink/preload fastsockets/relink/light-phase nic/performance fastsockets/bootstrap/held-probe
-fastsockets/bootstrap/early-ports fastsockets/bootstrap/early-callers fastsockets/promotion/native-signs fastsockets/promotion/early-native fastsockets/relink/light-folder fastsockets/relink/sent-sockets fastsockets/host/environment fastsockets/datagram/udp-handles fastsockets/relink/install fastsockets/policy/policy-file nic/verbs/verbs-driver nic/tcp/tcp-driver nic/ethernet/ethernet-driver nic/wrapper/wrappers
+const ROOTS = `fastsockets/relink/preload fastsockets/relink/light-phase nic/performance
+fastsockets/bootstrap/held-probe fastsockets/bootstrap/early-ports fastsockets/bootstrap/early-callers fastsockets/promotion/native-signs fastsockets/promotion/early-native fastsockets/relink/light-folder fastsockets/relink/sent-sockets fastsockets/host/environment fastsockets/datagram/udp-handles fastsockets/relink/install fastsockets/policy/policy-file nic/verbs/verbs-driver nic/tcp/tcp-driver nic/ethernet/ethernet-driver nic/wrapper/wrappers
 am/index fastsockets/raw/index fastsockets/datagram/index am/rpc/index nameservice/index`.split(/\s/)
 /** Stay as the compiler writes them: programs, what users import, and small modules without state that the daemon loads alone. */
 const APART = /^fastsockets.(cli|index|register|types)|^nic.(part|shown|trust)|^nameservice.(?!client|index)/
