@@ -10,6 +10,11 @@ import { isConnection } from './connections.ts'
 
 const DELAY_MS = 100
 const DELAY_MAX_MS = 3200
+/** While little comes, which is no reason to move soon. */
+const LITTLE_DELAY_MAX_MS = 400
+/** Of a process, in a millisecond. */
+const LITTLE_BYTES = 16 * 1024
+const LITTLE_READS = 1
 /** A look at very many sockets takes its time: the pause after it is so many times as long. */
 const PAUSES_PER_LOOK = 50
 
@@ -86,11 +91,14 @@ export class ReadWatch {
 
   #handleLooked(total: number, count: number, lookMs: number): void {
     const read = Math.max(0, total - this.#seen)
-    this.#seen = total
-    this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
     const events = eventCount()
-    if (read > 0) this.#onRead?.(read, Math.min(read, events - (this.#events ?? events)))
+    const times = Math.min(read, events - (this.#events ?? events))
+    this.#seen = total
     this.#events = events
+    if (read > 0) this.#onRead?.(read, times)
+    const isLittle = read <= LITTLE_BYTES * this.#delayMs && times <= LITTLE_READS * this.#delayMs
+    const maxMs = read > 0 ? LITTLE_DELAY_MAX_MS : DELAY_MAX_MS
+    this.#delayMs = isLittle ? Math.min(this.#delayMs * 2, maxMs) : DELAY_MS
     const pauseMs = Math.max(this.#delayMs, PAUSES_PER_LOOK * lookMs)
     this.#timer = count > 0 ? setTimeout(this.#look, pauseMs).unref() : undefined
   }
