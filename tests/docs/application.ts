@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { plainEnvironment } from '../support/child.ts'
+import { extraCertificates } from '../support/plain-children.ts'
 
 const run = promisify(execFile)
 export const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
@@ -32,7 +33,7 @@ function isMemoryFit(): boolean {
 export async function installApplication(t: Test): Promise<Application> {
   const folder = mkdtempSync(join(isMemoryFit() ? MEMORY : tmpdir(), 'fastsockets-docs-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
-  const env = plainEnvironment()
+  const env = { ...plainEnvironment(), NODE_EXTRA_CA_CERTS: extraCertificates }
   const packed = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
     cwd: CHECKOUT,
     env,

@@ -5,3 +5,7 @@
 import processOnSpawn from 'process-on-spawn'
 
 processOnSpawn.removeAllListeners()
+
+/** For npm: Node 20 parses all certificates of this file at every start, which more than doubles the CPU time of one. */
+export const extraCertificates = process.env.NODE_EXTRA_CA_CERTS
+delete process.env.NODE_EXTRA_CA_CERTS

@@ -1,8 +1,10 @@
 /** What may stand in a policy file, what it then means, and how its faults are named. */
+import { Ajv } from 'ajv'
 import t from 'tap'
 import { matchesGlob } from '../../../fastsockets/policy/glob.ts'
 import { PolicyError } from '../../../fastsockets/policy/policy-error.ts'
 import { parsePolicy } from '../../../fastsockets/policy/policy-file.ts'
+import { POLICY_SCHEMA } from '../../../fastsockets/policy/policy-schema.ts'
 
 /** `line rule text` of everything that is wrong. */
 function faultsOf(text: string): string[] {
@@ -14,6 +16,11 @@ function faultsOf(text: string): string[] {
     return error.problems.map(({ line, rule, text }) => `${line} ${rule ?? '-'} ${text}`)
   }
 }
+
+t.test('the schema is one, which no program checks at its start', async t => {
+  const ajv = new Ajv({ strict: true, allowUnionTypes: true })
+  t.ok(ajv.validateSchema(POLICY_SCHEMA), ajv.errorsText())
+})
 
 t.test('zcopy is off unless the policy says true', async t => {
   t.equal(parsePolicy('default: fast\n', 'policy.yaml').zcopy, false)

@@ -316,8 +316,7 @@ t.test('fastsockets policy check', async t => {
   t.match(check({ ...good, FASTSOCKETS_POLICY: '/nowhere' }), { status: 1, stderr: /ENOENT/ })
   const empty = { ...plainEnvironment(), XDG_CONFIG_HOME: folder }
   t.equal(check(empty).stdout, 'There is no policy file: every connection that can be accelerated is.\n')
-  const doctor = (env: NodeJS.ProcessEnv): string =>
-    spawnSync(process.execPath, [CLI, 'doctor'], { env, encoding: 'utf8' }).stdout
+  const narrowed = { ...empty, FASTSOCKETS_USERS: '7', FASTSOCKETS_DRIVERS: 'shm' }
   for (const [env, said] of [
     [
       { ...empty, FASTSOCKETS_USE: 'tcp' },
@@ -331,7 +330,7 @@ t.test('fastsockets policy check', async t => {
       ['1 rule, of which none holds; default: require (FASTSOCKETS_USE=require)'],
     ],
     [
-      { ...empty, FASTSOCKETS_USERS: '7', FASTSOCKETS_DRIVERS: 'shm' },
+      narrowed,
       [
         'the own user and 7; drivers: shm',
         'FASTSOCKETS_USERS=7 holds in',
@@ -340,9 +339,13 @@ t.test('fastsockets policy check', async t => {
     ],
     [{ ...empty, FASTSOCKETS_DISABLE: '1' }, ['default: fast', 'FASTSOCKETS_DISABLE=1 goes over all of it']],
   ] as const) {
-    for (const output of [check(env).stdout, doctor(env)])
-      for (const part of said) t.ok(output.includes(part), `${part}: ${output}`)
+    const { stdout } = check(env)
+    for (const part of said) t.ok(stdout.includes(part), `${part}: ${stdout}`)
   }
+  // It takes a second of processor time, and says the same.
+  const { stdout } = spawnSync(process.execPath, [CLI, 'doctor'], { env: narrowed, encoding: 'utf8' })
+  for (const line of check(narrowed).stdout.trim().split('\n'))
+    t.ok(stdout.includes(line), `doctor, too: ${line}: ${stdout}`)
 })
 
 t.test(

@@ -38,6 +38,11 @@ const behaviours: Record<string, (socket: net.Socket) => void> = {
     }
     write()
   },
+  /** Writes a little, a hundred times a second. */
+  trickle: socket => {
+    const timer = setInterval(() => socket.write(Buffer.alloc(1000)), 10)
+    socket.on('close', () => clearInterval(timer))
+  },
   /** Writes a line and leaves the process at once. */
   'write-and-exit': socket => {
     socket.write('last words')

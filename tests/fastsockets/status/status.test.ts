@@ -212,6 +212,7 @@ t.test('sockets on TCP show their bytes', async t => {
   await eventually('more', () => (readStatusOf(server.pid)[0]?.sockets[0]?.bytesIn ?? 0) > bytesIn)
   t.equal(readStatusOf(server.pid)[0]?.bytesIn, 0, 'not among those of fast sockets')
   t.equal(readStatusOf(server.pid)[0]?.sockets[0]?.sendQueue, undefined)
+  await stranger.kill()
 
   const plain = new Child(t, program('server'), ['sink'])
   const client = new Child(
@@ -278,7 +279,7 @@ t.test('another user cannot read it', async t => {
 })
 
 t.test('fastsockets status', async t => {
-  const { server, port } = await startServer(t, 'flood')
+  const { server, port } = await startServer(t, 'trickle')
   const client = new Child(t, program('client'), [String(port)], relinked())
   await client.receive()
   const plain = new Child(t, program('client'), [String(port)])
