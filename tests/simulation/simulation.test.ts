@@ -22,10 +22,7 @@ const SEEDS: Readonly<Record<Kind, number>> = {
   peers: 15,
   rpc: 20,
 }
-/**
- * The trace of a seed, on every version of Node; another one if what is on the wire, or when, has changed on purpose. Of names not
- * seed 1: Node 26 looks at a kept connection before it asks on it.
- */
+/** The trace of a seed, on every version of Node; another one if what is on the wire, or when, has changed on purpose. */
 const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   endpoints: [1, 0xc1eb1bff],
   sockets: [1, 0x26e02fd1],
