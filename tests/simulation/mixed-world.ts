@@ -10,7 +10,7 @@ import { PromotionWorld } from './promotion-world.ts'
 import { RawWorld } from './raw-world.ts'
 import { RpcWorld } from './rpc-world.ts'
 import { SocketWorld } from './socket-world.ts'
-import { type Player, type SimulationOptions, World } from './world.ts'
+import { type Player, type ProcessCounts, type SimulationOptions, World } from './world.ts'
 
 /** Two processes of each kind, and those that take their places. */
 const FIRST = 14
@@ -28,7 +28,7 @@ interface Part extends Omit<World, 'open' | 'connect' | 'forget' | 'handleEnd' |
 }
 
 export class MixedWorld extends World {
-  protected override readonly counts = { first: [FIRST, FIRST], most: MOST } as const
+  protected override readonly counts: ProcessCounts = { first: [FIRST, FIRST], most: MOST }
   protected override readonly pausesUs = [0, 0, 10, 100, 1000, 10_000, 100_000]
   readonly #parts: readonly Part[]
   readonly #partOf = new Map<Player, Part>()

@@ -17,7 +17,6 @@ import { Broken } from './ledger.ts'
 
 /** Processes of one simulation, restarted ones included. */
 export const PROCESSES_MAX = 10
-const COUNTS = { first: [2, 4], most: PROCESSES_MAX } as const
 /** Small queues are quickly made, and full at times. */
 export const QUEUE_SIZE = 128 * 1024
 /** Time within which everything must have come to rest once all faults are healed. */
@@ -43,6 +42,12 @@ export interface SimulationOptions {
   readonly hardware?: string
   /** Faults that do not happen; all else stays as it is. */
   readonly without?: readonly FaultKind[]
+}
+
+/** Processes to begin with, at least and at most, and those of the whole simulation. */
+export interface ProcessCounts {
+  readonly first: readonly [min: number, max: number]
+  readonly most: number
 }
 
 /** What the systems of one mixed system share. */
@@ -96,8 +101,7 @@ export abstract class World<P extends Player = Player> {
   readonly network: SimulatedNetwork
   protected readonly kernels: SimulatedKernels
   protected readonly random: FaultRandom
-  /** Processes to begin with, and all of the simulation. */
-  protected readonly counts: { readonly first: readonly [min: number, max: number]; readonly most: number } = COUNTS
+  protected readonly counts: ProcessCounts = { first: [2, 4], most: PROCESSES_MAX }
   players: P[] = []
   readonly #steps: number
   readonly #without: ReadonlySet<FaultKind>
