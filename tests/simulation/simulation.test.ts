@@ -33,7 +33,7 @@ const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   bootstrap: [1, 0xd896cc3],
   peers: [1, 0xd1ae94f],
   rpc: [1, 0x976f108a],
-  mixed: [1, 0],
+  mixed: [1, 0x3b33c4b3],
 }
 
 /** Seeds that have found a fault of the product, and what it was. */

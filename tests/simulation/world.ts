@@ -76,7 +76,7 @@ export interface Outcome {
 
 /** Faults of frames that no program of such a system sees: a kernel's TCP hides them. */
 export function isMasked(kind: string, fault: string): boolean {
-  return ['names', 'bootstrap', 'peers'].includes(kind) && FRAME_FAULTS.includes(fault)
+  return ['names', 'bootstrap'].includes(kind) && FRAME_FAULTS.includes(fault)
 }
 
 /** One process of a system. */
