@@ -196,10 +196,10 @@ export abstract class World<P extends Player = Player> {
     }
     if (dice < 930) return this.#setFaults()
     if (dice < 945) {
-      const other = this.#pick().host.number
+      const other = this.#pick(this.peersOf(player)).host.number
       return this.#without.has('partition') ? undefined : network.partition(player.host.number, other)
     }
-    if (dice < 965) return network.heal(player.host.number, this.#pick().host.number)
+    if (dice < 965) return network.heal(player.host.number, this.#pick(this.peersOf(player)).host.number)
     if (dice < 975) {
       const us = random.within(1, 20_000)
       if (this.#without.has('stall')) return
@@ -253,8 +253,8 @@ export abstract class World<P extends Player = Player> {
     )
   }
 
-  #pick(): P {
-    return this.players[this.random.within(0, this.players.length - 1)] as P
+  #pick(from: readonly P[] = this.players): P {
+    return from[this.random.within(0, from.length - 1)] as P
   }
 
   /** Promises go on, as Node lets them between two callbacks. */
