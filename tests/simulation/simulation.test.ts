@@ -81,6 +81,9 @@ const FOUND: readonly (readonly [
   ['promotion', 862510764, 241, 'a request to go back, after the peer had closed, had no answer', ['stall']],
 ]
 
+// Under load; in quiet a minute or two.
+t.setTimeout(600_000)
+
 const kinds = Object.keys(KINDS) as Kind[]
 
 for (const kind of kinds) {
