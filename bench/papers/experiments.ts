@@ -232,6 +232,107 @@ export function rdmaRoundTripUs(setup: Setup, size: number, isCached = true): nu
   return meanUs(pair, ask, answer)
 }
 
+/**
+ * Of messages of `size` bytes in one direction, each offered, fetched by RDMA, and reported (Read ZCopy: SDP 2006, section 2.2), one
+ * after another; and what they cost the receiver's CPU. Memory is registered before.
+ */
+export function zcopyRate(
+  setup: Setup,
+  size: number,
+  total: number,
+): { readonly rate: number; readonly cyclesPerByte: number } {
+  const pair = openPrograms({ ...setup, layer: 'nic' })
+  const { near, far } = pair
+  const [source, sink] = [near, far].map(({ port }) =>
+    port.end.register(new Uint8Array(size), { remoteRead: true, remoteWrite: false }),
+  ) as [Registration, Registration]
+  const small = new Uint8Array(16)
+  const count = Math.ceil(total / size)
+  const send = function* (): Steps {
+    for (let n = 0; n < count; n++) {
+      yield* near.send(small)
+      yield* near.receive(small, small.length)
+    }
+  }
+  const fetch = function* (): Steps {
+    const { end } = far.port
+    for (let n = 0; n < count; n++) {
+      yield* far.receive(small, small.length)
+      end.rdmaRead(sink, 0, end.importKey(source.key), 0, size, 0)
+      // The CPU is free until an interrupt reports the completion.
+      const askedUs = far.host.usedUs
+      end.pollCompletions({ handleCompletion() {} }, 1)
+      idleUs += far.host.usedUs - askedUs
+      far.host.charge(far.host.wakeUs)
+      yield* far.send(small)
+    }
+  }
+  const beginUs = far.host.nowUs
+  const usedUs = far.host.usedUs
+  let idleUs = 0
+  let endUs = 0
+  runProgram(near.port.end, send())
+  runProgram(far.port.end, fetch(), () => {
+    endUs = far.host.nowUs
+  })
+  runToEnd(pair.network)
+  close([near, far])
+  const bytes = count * size
+  const cycles = (far.host.usedUs - usedUs - idleUs) * setup.hardware.cpuMhz
+  return { rate: bytes / (endUs - beginUs), cyclesPerByte: cycles / bytes }
+}
+
+/** CPU cycles to multiply and add two numbers of a product of matrices: an estimate. */
+const PRODUCT_CYCLES = 4
+const NUMBER_SIZE = 8
+
+/** What a node of a product of matrices, `size` by `size`, computes, and what it gets and gives. */
+export function matrixPart({ hardware }: Setup, size: number, nodes: number) {
+  const rows = size / nodes
+  return {
+    computeUs: (rows * size * size * PRODUCT_CYCLES) / hardware.cpuMhz,
+    // Its rows of the first matrix, and the whole second one.
+    given: NUMBER_SIZE * (rows + size) * size,
+    returned: NUMBER_SIZE * rows * size,
+  }
+}
+
+/** Of a product of matrices: the first node gives out the work, takes its own part, and collects the results. */
+export function matrixUs(setup: Setup, size: number, nodes: number): number {
+  const network = networkOf(setup)
+  const first = network.addHost()
+  first.isPolling = setup.isPolling
+  const { computeUs, given, returned } = matrixPart(setup, size, nodes)
+  const programs: Program[] = []
+  let sending = nodes - 1
+  const beginUs = first.nowUs
+  for (let node = 1; node < nodes; node++) {
+    const worker = network.addHost()
+    worker.isPolling = setup.isPolling
+    const ends = openSimulatedPair(network, first, worker, QUEUE_SIZE)
+    const [near, far] = openPorts(setup.layer, ends).map(port => new Program(port, setup)) as [
+      Program,
+      Program,
+    ]
+    programs.push(near, far)
+    const give = function* (): Steps {
+      yield* near.send(new Uint8Array(given))
+      if (--sending === 0) first.charge(computeUs)
+      yield* near.receive(new Uint8Array(returned), returned)
+    }
+    const work = function* (): Steps {
+      yield* far.receive(new Uint8Array(given), given)
+      worker.charge(computeUs)
+      yield* far.send(new Uint8Array(returned))
+    }
+    runProgram(near.port.end, give())
+    runProgram(far.port.end, work())
+  }
+  runToEnd(network)
+  close(programs)
+  return first.nowUs - beginUs
+}
+
 /** Of all messages of a stream of requests, the share that only returns credits. */
 export function creditShare(hardware: Hardware, credits: number, requests: number): number {
   const network = new SimulatedNetwork({ seed: SEED, hardware })

@@ -1,5 +1,14 @@
 /** The papers' numbers, and how ours are got. Sections, tables and figures are those of the papers: their texts have no page numbers. */
-import { creditShare, rdmaRoundTripUs, roundTripUs, type Setup, streamRate } from './experiments.ts'
+import {
+  creditShare,
+  matrixPart,
+  matrixUs,
+  rdmaRoundTripUs,
+  roundTripUs,
+  type Setup,
+  streamRate,
+  zcopyRate,
+} from './experiments.ts'
 import * as machines from './machines.ts'
 import { responseUs } from './web-server.ts'
 
@@ -34,6 +43,7 @@ const AM = 'channel'
 const STREAM = 'raw socket'
 const MESSAGES = 'message socket'
 const RDMA = 'NIC: set-up, answer, RDMA write'
+const FETCH = 'NIC: offer, RDMA read, report'
 
 const KIB = 1024
 const MB = 1e6
@@ -75,6 +85,21 @@ function mean(values: readonly number[]): number {
 const lengthen = (size: number): number => wsdliteUs(size) / roundTripUs(machines.vipl, size)
 const rate = (setup: Setup, size: number): number => streamRate(setup, size, 4 * MB).rate
 const cyclesPerByte = (setup: Setup, size: number): number => streamRate(setup, size, 4 * MB).cyclesPerByte
+
+/** With so many credits: the NIC compares acknowledgements' descriptors as often as those are among the posted ones. */
+function creditUs(credits: number): number {
+  const share = creditShare(machines.empStream.hardware, credits, 320)
+  return roundTripUs({ ...machines.empStream, comparedCount: 1 + share / (1 - share) }, 4) / 2
+}
+
+/** TCP gives out the work and collects it over the link of the first node. */
+function matrixRatio(): number {
+  const nodes = 4
+  const size = 512
+  const { computeUs, given, returned } = matrixPart(machines.empStream, size, nodes)
+  const tcpUs = ((nodes - 1) * (given + returned)) / TCP_RATE + 2 * TCP_US + computeUs
+  return tcpUs / matrixUs(machines.empStream, size, nodes)
+}
 
 function fileRatio(): number {
   const { copyUsPerByte } = machines.empStream.hardware
@@ -417,6 +442,46 @@ export const ROWS: readonly PaperRow[] = [
     by: STREAM,
   },
   {
+    id: 'emp-credits-1',
+    paper: EMP,
+    what: 'one way, acknowledgements compared as often as they come, 1 credit',
+    unit: 'us',
+    kind: 'figure',
+    source: 'figure 12',
+    ours: () => creditUs(1),
+    by: `${STREAM}, ${AM}`,
+  },
+  {
+    id: 'emp-credits-4',
+    paper: EMP,
+    what: 'the same, 4 credits',
+    unit: 'us',
+    kind: 'figure',
+    source: 'figure 12',
+    ours: () => creditUs(4),
+    by: `${STREAM}, ${AM}`,
+  },
+  {
+    id: 'emp-credits-32',
+    paper: EMP,
+    what: 'the same, 32 credits',
+    unit: 'us',
+    kind: 'figure',
+    source: 'figure 12',
+    ours: () => creditUs(32),
+    by: `${STREAM}, ${AM}`,
+  },
+  {
+    id: 'emp-matrix',
+    paper: EMP,
+    what: 'product of 512 x 512 numbers on 4 nodes, times as fast as TCP',
+    unit: '',
+    kind: 'figure',
+    source: 'figure 17',
+    ours: matrixRatio,
+    by: `${STREAM}; TCP: 7.2`,
+  },
+  {
     id: 'emp-web',
     paper: EMP,
     what: 'web server, 4 B, times as fast as TCP, at most',
@@ -470,6 +535,36 @@ export const ROWS: readonly PaperRow[] = [
     source: '4.3',
     ours: () => rate(machines.sdp, 128 * KIB),
     by: STREAM,
+  },
+  {
+    id: 'sdp-zcopy',
+    paper: SDP,
+    what: 'ZCopy, one socket, 1 MB',
+    unit: 'MB/s',
+    kind: 'figure',
+    source: '3.6',
+    ours: () => zcopyRate(machines.sdp, KIB * KIB, 8 * MB).rate,
+    by: FETCH,
+  },
+  {
+    id: 'sdp-cycles',
+    paper: SDP,
+    what: "receiver's cycles a byte, BCopy, 1 MB",
+    unit: '',
+    kind: 'figure',
+    source: '4.3',
+    ours: () => cyclesPerByte(machines.sdp, KIB * KIB),
+    by: STREAM,
+  },
+  {
+    id: 'sdp-zcopy-cycles',
+    paper: SDP,
+    what: 'the same, ZCopy',
+    unit: '',
+    kind: 'figure',
+    source: '3.6',
+    ours: () => zcopyRate(machines.sdp, KIB * KIB, 8 * MB).cyclesPerByte,
+    by: FETCH,
   },
   {
     id: 'sdp-rate-two',

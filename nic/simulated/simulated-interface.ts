@@ -86,7 +86,9 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
     if (peer === undefined) return
     const size = sizeOf(length)
     this.#underWay += size
-    const sentAtUs = this.#network.send(this.host, peer, this.sendBytes.slice(0, length))
+    const frame = Buffer.allocUnsafe(length)
+    copyBytes(this.sendBytes, 0, frame, 0, length)
+    const sentAtUs = this.#network.send(this.host, peer, frame)
     if (!this.#network.isReliable) this.#network.timeline.schedule(sentAtUs, () => this.regainRoom(size))
   }
 

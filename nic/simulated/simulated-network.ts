@@ -135,7 +135,7 @@ export class SimulatedNetwork {
   }
 
   isCut(a: SimulatedHost, b: SimulatedHost): boolean {
-    return this.#partitions.has(wayOf(a.number, b.number))
+    return this.#partitions.size > 0 && this.#partitions.has(wayOf(a.number, b.number))
   }
 
   #route(from: SimulatedHost, to: FrameTarget, frame: Uint8Array, tailUs: number): void {
@@ -192,7 +192,9 @@ export class SimulatedNetwork {
     this.note((from.number << 8) | to.host.number)
     this.note(frame.length)
     const end = Math.min(frame.length, 64)
-    for (let i = 0; i < end; i++) this.note(frame[i] as number)
+    let hash = this.#hash
+    for (let i = 0; i < end; i++) hash = Math.imul(hash ^ (frame[i] as number), HASH_PRIME)
+    this.#hash = hash
   }
 }
 

@@ -78,6 +78,9 @@ t.test(
     t.ok(ours('wsdlite-cached') < ours('wsdlite-not-cached'))
     t.ok(ours('emp-expected') < ours('emp-compared'))
     t.ok(ours('emp-acks-32') < ours('emp-acks-1'))
+    t.ok(ours('emp-credits-32') < ours('emp-credits-4') && ours('emp-credits-4') < ours('emp-credits-1'))
+    t.ok(ours('emp-matrix') > 1)
+    t.ok(ours('sdp-zcopy-cycles') < ours('sdp-cycles'))
   },
 )
 

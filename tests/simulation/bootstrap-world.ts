@@ -19,25 +19,25 @@ export class BootstrapWorld extends World<BootstrapProcess> {
     return this.#all.reduce((sum, { missed }) => sum + missed, 0)
   }
 
-  protected async open(host: SimulatedHost): Promise<BootstrapProcess> {
+  async open(host: SimulatedHost): Promise<BootstrapProcess> {
     const process = new BootstrapProcess(this.network, this.kernels, host, this.random, this.#agreed)
     this.#all.push(process)
     return process
   }
 
-  protected connect(): void {}
+  connect(): void {}
 
-  protected forget(process: BootstrapProcess): void {
+  forget(process: BootstrapProcess): void {
     process.isOver = true
   }
 
-  protected check(): void {}
+  check(): void {}
 
-  protected override settleDown(): void {
+  override settleDown(): void {
     for (const player of this.players) player.settleDown()
   }
 
-  protected findUnfinished(): string | undefined {
+  findUnfinished(): string | undefined {
     const all = this.players.flatMap(({ listeners }) => [...listeners.values()])
     for (const player of this.players) {
       const why = player.findUnfinished(all)

@@ -11,7 +11,7 @@ export abstract class ChannelWorld<C, P extends ChannelProcess<C>> extends World
   /** A process begins on a new host. */
   protected abstract make(host: SimulatedHost): P
 
-  protected async open(host: SimulatedHost): Promise<P> {
+  async open(host: SimulatedHost): Promise<P> {
     // In place of the endpoints' listener: `connect` attaches both ends.
     const process = this.make(host)
     this.kernels.listen(host, () => {})
@@ -19,7 +19,7 @@ export abstract class ChannelWorld<C, P extends ChannelProcess<C>> extends World
   }
 
   /** One channel for both directions. A process that is gone, or cannot be reached in time, gets none. */
-  protected connect(from: P, to: P): void {
+  connect(from: P, to: P): void {
     if (from.number < to.number) return
     const dialled = this.kernels.connect(from.host, SimulatedKernels.addressOf(to.host), DIAL_MS_MAX)
     this.watch(
@@ -41,19 +41,19 @@ export abstract class ChannelWorld<C, P extends ChannelProcess<C>> extends World
     )
   }
 
-  protected forget(process: P): void {
+  forget(process: P): void {
     process.isOver = true
   }
 
-  protected check(): void {
+  check(): void {
     for (const player of this.players) player.check()
   }
 
-  protected override settleDown(): void {
+  override settleDown(): void {
     for (const player of this.players) player.settleDown()
   }
 
-  protected findUnfinished(): string | undefined {
+  findUnfinished(): string | undefined {
     this.settleDown()
     for (const player of this.players) {
       const why = player.findUnfinished()

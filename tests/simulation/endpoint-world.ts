@@ -8,6 +8,7 @@ import { World } from './world.ts'
 
 export class EndpointWorld extends World<Process> {
   readonly #ledger = new Ledger()
+  #opened = 0
 
   get finished(): number {
     return this.#ledger.finished
@@ -17,12 +18,12 @@ export class EndpointWorld extends World<Process> {
     return this.#ledger.entries.filter(({ returns }) => returns > 0).length
   }
 
-  protected open(host: SimulatedHost): Promise<Process> {
-    return Process.open(this.network, this.kernels, host, this.#ledger, this.random)
+  open(host: SimulatedHost): Promise<Process> {
+    return Process.open(this.network, this.kernels, host, this.#opened++, this.#ledger, this.random)
   }
 
   /** A process that is gone, or cannot be reached in time, is not mapped. */
-  protected connect(from: Process, to: Process): void {
+  connect(from: Process, to: Process): void {
     this.watch(
       from.endpoint.map(to.number, to.endpoint.name).then(
         () => void (to.isAlive && from.mapped.set(to.number, to)),
@@ -33,13 +34,13 @@ export class EndpointWorld extends World<Process> {
     )
   }
 
-  protected forget(process: Process): void {
+  forget(process: Process): void {
     process.isOver = true
     this.#ledger.gone.add(process.number)
     for (const one of this.players) one.mapped.delete(process.number)
   }
 
-  protected check(): void {
+  check(): void {
     for (const { endpoint } of this.players) {
       for (const { creditsLeft, outstanding } of endpoint.stats().peers) {
         if (creditsLeft < 0 || creditsLeft > CREDITS || outstanding !== CREDITS - creditsLeft)
@@ -48,7 +49,7 @@ export class EndpointWorld extends World<Process> {
     }
   }
 
-  protected findUnfinished(): string | undefined {
+  findUnfinished(): string | undefined {
     const left = this.#ledger.unfinished()
     const [first] = left
     return first === undefined ? this.#leaks() : `${describe(first)} is stuck, and ${left.length - 1} more`

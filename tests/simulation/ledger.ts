@@ -28,7 +28,10 @@ export class Ledger {
   readonly entries: Entry[] = []
   /** Processes, by number, that died or closed: what was under way to them may come back although it was handled. */
   readonly gone = new Set<number>()
+  /** Messages that were handled, replies too, and those that came back. */
   finished = 0
+  /** All before it are finished, or nobody waits for them. */
+  #settledCount = 0
 
   open(kind: Kind, from: number, to: number, length: number, wantsReply: boolean): Entry {
     const id = this.entries.length
@@ -54,7 +57,7 @@ export class Ledger {
     if (entry.to !== at) throw new Broken(`${describe(entry)} arrived at process ${at}`)
     if (!this.#isCutOff(entry) && entry.returns > 0)
       throw new Broken(`${describe(entry)} was handled after it had come back`)
-    if (!entry.wantsReply) this.finished++
+    this.finished++
   }
 
   noteReply(entry: Entry): void {
@@ -83,7 +86,10 @@ export class Ledger {
 
   /** Messages between living processes that are not finished. */
   unfinished(): Entry[] {
-    return this.entries.filter(entry => !this.gone.has(entry.from) && !this.isFinished(entry))
+    const isOver = (entry: Entry): boolean => this.gone.has(entry.from) || this.isFinished(entry)
+    for (let next = this.entries[this.#settledCount]; next && isOver(next); )
+      next = this.entries[++this.#settledCount]
+    return this.entries.slice(this.#settledCount).filter(entry => !isOver(entry))
   }
 }
 

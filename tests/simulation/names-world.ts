@@ -32,7 +32,7 @@ export class NamesWorld extends World<NamesClient | NamesDaemon> {
   }
 
   /** The first process is the daemon, and each one in place of a daemon. */
-  protected async open(host: SimulatedHost): Promise<NamesClient | NamesDaemon> {
+  async open(host: SimulatedHost): Promise<NamesClient | NamesDaemon> {
     if (this.#daemonHost === undefined) {
       this.#daemonHost = host
       return NamesDaemon.open(this.network, this.kernels, host, this.#disk, this.random)
@@ -43,28 +43,28 @@ export class NamesWorld extends World<NamesClient | NamesDaemon> {
   }
 
   /** The daemon's place is known. */
-  protected connect(): void {}
+  connect(): void {}
 
-  protected forget(process: NamesClient | NamesDaemon): void {
+  forget(process: NamesClient | NamesDaemon): void {
     if (process instanceof NamesClient) process.isOver = true
     else this.#daemonHost = undefined
   }
 
   /** The machine of a daemon that lost its NIC is switched off, before another takes its place. */
-  protected override handleEnd(process: NamesClient | NamesDaemon): void {
+  override handleEnd(process: NamesClient | NamesDaemon): void {
     if (process instanceof NamesClient || !process.host.isNicDead) return
     process.host.kill()
     this.kernels.closeAll(process.host)
     if (this.random.chance(WIPE_RATE)) this.#disk.wipe()
   }
 
-  protected check(): void {}
+  check(): void {}
 
-  protected override settleDown(): void {
+  override settleDown(): void {
     this.#disk.isFaulty = false
   }
 
-  protected findUnfinished(): string | undefined {
+  findUnfinished(): string | undefined {
     const daemon = this.players.find(player => player instanceof NamesDaemon)
     if (daemon === undefined) return 'there is no daemon'
     const { store } = daemon

@@ -20,7 +20,7 @@ export class PeersWorld extends World<PeersProcess> {
     return this.#all.reduce((sum, { missed }) => sum + missed, 0)
   }
 
-  protected async open(host: SimulatedHost): Promise<PeersProcess> {
+  async open(host: SimulatedHost): Promise<PeersProcess> {
     const { network, kernels, random } = this
     this.#system ??= {
       network,
@@ -35,14 +35,14 @@ export class PeersWorld extends World<PeersProcess> {
     return process
   }
 
-  protected connect(): void {}
+  connect(): void {}
 
-  protected forget(process: PeersProcess): void {
+  forget(process: PeersProcess): void {
     process.isOver = true
   }
 
   /** Within a host a NIC that dies is a process that is killed. */
-  protected override handleEnd(process: PeersProcess): void {
+  override handleEnd(process: PeersProcess): void {
     const { host } = process
     if (host.isNicDead) {
       host.kill()
@@ -51,13 +51,13 @@ export class PeersWorld extends World<PeersProcess> {
     if (host.state === 'dead') process.die()
   }
 
-  protected check(): void {}
+  check(): void {}
 
-  protected override settleDown(): void {
+  override settleDown(): void {
     for (const one of this.#all) one.settleDown()
   }
 
-  protected findUnfinished(): string | undefined {
+  findUnfinished(): string | undefined {
     for (const player of this.players) {
       const why = player.findUnfinished(this.players)
       if (why !== undefined) return why

@@ -30,6 +30,18 @@ import type { Kind } from './simulate.ts'
 /** Plants the bug; returns what removes it. */
 type Plant = () => () => void
 
+/** One of 20 acknowledgements of requests is lost. */
+const lostCredit = wrapOnceIn(20, AckQueue.prototype, 'dequeueRun', call => {
+  call()
+  return 0
+})
+
+/** A long piece enters the receive buffer without its first byte. */
+const lostByte = wrap(ReceiveBuffer.prototype, 'append', (call, source, offset, length) => {
+  const skipped = length > 2000 ? 1 : 0
+  call(source, offset + skipped, length - skipped)
+})
+
 /** By the kind of system that must find them. */
 export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
   endpoints: {
@@ -39,11 +51,7 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
       const isMissing = ((words[at + SACK_WORD] as number) | (words[at + SACK_WORD + 1] as number)) !== 0
       if (isMissing) words[at + ACK_WORD] = (words[at + ACK_WORD] as number) + 1
     }),
-    /** One of 20 acknowledgements of requests is lost. */
-    'lost-credit': wrapOnceIn(20, AckQueue.prototype, 'dequeueRun', call => {
-      call()
-      return 0
-    }),
+    'lost-credit': lostCredit,
     /** One of 50 messages is handled twice. */
     'handled-twice': wrapOnceIn(50, EndpointChannel.prototype, 'handleFrame', function (call, ...frame) {
       call(...frame)
@@ -71,11 +79,7 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     'lost-window': wrapOnceIn(10, Stream.prototype, 'consume', call => call(0)),
     /** A program that stops reading in the middle of a fetch keeps more than its window. */
     'fetch-beyond-window': replaceGetter(Stream.prototype, 'windowGranted', 1 << 30),
-    /** A long piece enters the receive buffer without its first byte. */
-    'lost-byte': wrap(ReceiveBuffer.prototype, 'append', (call, source, offset, length) => {
-      const skipped = length > 2000 ? 1 : 0
-      call(source, offset + skipped, length - skipped)
-    }),
+    'lost-byte': lostByte,
     /** What a peer fetches of an offer after its close is not known, and yet more is sent. */
     'sends-after-close': wrap(Stream.prototype, 'handleClosed', function (call, how, received) {
       call(how, received)
@@ -152,6 +156,7 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     /** One of four credits for items is lost. */
     'lost-item-credit': wrapOnceIn(4, Flow.prototype, 'handleCredit', () => {}),
   },
+  mixed: { 'lost-credit': lostCredit, 'lost-byte': lostByte },
 }
 
 /** Members of a promoted handle that are private. */

@@ -71,13 +71,14 @@ export class Process implements Player {
     network: SimulatedNetwork,
     kernels: SimulatedKernels,
     host: SimulatedHost,
+    number: number,
     ledger: Ledger,
     random: FaultRandom,
   ): Promise<Process> {
-    if (host.number >= PROCESSES_MAX) throw new Error('too many processes')
+    if (number >= PROCESSES_MAX) throw new Error('too many processes')
     const { runtime, driver } = openProcess(network, kernels, host, false, QUEUE_SIZE)
     const options = { drivers: [driver], segment: SOURCE_AT + SOURCE_SIZE + SOURCE_AT, credits: CREDITS }
-    return new Process(host.number, host, await openEndpoint(options, runtime), ledger, random)
+    return new Process(number, host, await openEndpoint(options, runtime), ledger, random)
   }
 
   get isAlive(): boolean {

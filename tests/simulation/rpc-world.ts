@@ -15,12 +15,12 @@ export class RpcWorld extends World<RpcProcess> {
     return this.#calls.filter(({ outcome }) => outcome === 'error').length
   }
 
-  protected open(host: SimulatedHost): Promise<RpcProcess> {
+  open(host: SimulatedHost): Promise<RpcProcess> {
     return RpcProcess.open(this.network, this.kernels, host, this.random, this.#calls)
   }
 
   /** A process that is gone, or cannot be reached in time, is not called. */
-  protected connect(from: RpcProcess, to: RpcProcess): void {
+  connect(from: RpcProcess, to: RpcProcess): void {
     this.watch(
       from.connect(to).catch((error: Error & { code?: string }) => {
         if (error.code !== 'ERR_RPC_UNAVAILABLE') throw error
@@ -28,19 +28,19 @@ export class RpcWorld extends World<RpcProcess> {
     )
   }
 
-  protected forget(process: RpcProcess): void {
+  forget(process: RpcProcess): void {
     process.isOver = true
     for (const one of this.players) one.clients.delete(process)
   }
 
-  protected check(): void {
+  check(): void {
     for (const { endpoint } of this.players) {
       for (const { creditsLeft } of endpoint.stats().peers)
         if (creditsLeft < 0) throw new Broken(`${creditsLeft} credits`)
     }
   }
 
-  protected findUnfinished(): string | undefined {
+  findUnfinished(): string | undefined {
     for (const call of this.#calls) {
       if (call.outcome === 'pending' && call.from.isAlive) return `${describe(call)} is under way`
       if (call.begun > call.ended && call.to.isAlive) return `the handler of ${describe(call)} does not end`

@@ -2,6 +2,7 @@
 import { BootstrapWorld } from './bootstrap-world.ts'
 import { EndpointWorld } from './endpoint-world.ts'
 import { Broken } from './ledger.ts'
+import { MixedWorld } from './mixed-world.ts'
 import { NamesWorld } from './names-world.ts'
 import { PeersWorld } from './peers-world.ts'
 import { PromotionWorld } from './promotion-world.ts'
@@ -21,6 +22,7 @@ export const KINDS = {
   bootstrap: options => new BootstrapWorld(options),
   peers: options => new PeersWorld(options),
   rpc: options => new RpcWorld(options),
+  mixed: options => new MixedWorld(options),
 } satisfies Record<string, MakeWorld>
 
 export type Kind = keyof typeof KINDS

@@ -42,9 +42,10 @@ export type Dial = (place: string, handle: (dialled: DialledTcp) => void) => () 
 /** One read of libuv, and reads within one callback of its poll phase (uv__read). */
 const READ_MAX = 64 * 1024
 const READS_MAX = 32
+/** Of node:_http_agent. */
+const AGENT_GUARD = 'freeSocketOnReadGuard'
 
 export class SimulatedTcpHandle {
-  onread: ReadListener | undefined
   reading = false
   bytesRead = 0
   bytesWritten = 0
@@ -52,6 +53,7 @@ export class SimulatedTcpHandle {
   readonly fd = -1
   /** No native stream: the parser of http gets the bytes from the socket. */
   readonly isStreamBase = false
+  #onread: ReadListener | undefined
   #wantsData = false
   #isClosed = false
   readonly #writes: { readonly request: Request; bytes: Uint8Array }[] = []
@@ -199,9 +201,18 @@ export class SimulatedTcpHandle {
     return 0
   }
 
-  /** Of Node 26: whether a kept connection has got what nobody has asked for. */
+  get onread(): ReadListener | undefined {
+    return this.#onread
+  }
+
+  /** Without the listener by which the agent of Node 26 watches kept connections, which it would close earlier than other versions. */
+  set onread(listener: ReadListener | undefined) {
+    if (listener?.name !== AGENT_GUARD) this.#onread = listener
+  }
+
+  /** Of Node 26, for the same agent: false, so that it uses kept connections as other versions do. */
   hasPendingRead(): boolean {
-    return this.#tcp.isReadable
+    return false
   }
 
   setNoDelay(): number {
@@ -234,12 +245,12 @@ export class SimulatedTcpHandle {
       if (bytes === undefined || bytes.length === 0) {
         this.#wantsData = false
         streamBaseState[kReadBytesOrError] = bytes === undefined ? UV_ECONNRESET : UV_EOF
-        this.onread?.call(this, undefined)
+        this.#onread?.call(this, undefined)
       } else {
         this.bytesRead += bytes.length
         streamBaseState[kReadBytesOrError] = bytes.length
         streamBaseState[kArrayBufferOffset] = 0
-        this.onread?.call(this, new Uint8Array(bytes).buffer)
+        this.#onread?.call(this, new Uint8Array(bytes).buffer)
       }
       this.#settle()
     }

@@ -1,7 +1,7 @@
 /**
  * A whole system in one thread and in virtual time: processes with the product's code, on simulated hosts. All that happens
  * follows from the seed. What the processes do, and which rules hold, is the kind of system: endpoint-world.ts,
- * socket-world.ts, rpc-world.ts.
+ * socket-world.ts, rpc-world.ts; mixed-world.ts has processes of several kinds.
  */
 import { drainTicks } from '../../fastsockets/host/node-internals.ts'
 import { FaultRandom } from '../../nic/fault/fault-random.ts'
@@ -44,6 +44,19 @@ export interface SimulationOptions {
   readonly without?: readonly FaultKind[]
 }
 
+/** Processes to begin with, at least and at most, and those of the whole simulation. */
+export interface ProcessCounts {
+  readonly first: readonly [min: number, max: number]
+  readonly most: number
+}
+
+/** What the systems of one mixed system share. */
+export interface Shared {
+  readonly random: FaultRandom
+  readonly network: SimulatedNetwork
+  readonly kernels: SimulatedKernels
+}
+
 export interface Outcome {
   readonly seed: number
   readonly hardware: string
@@ -63,7 +76,7 @@ export interface Outcome {
 
 /** Faults of frames that no program of such a system sees: a kernel's TCP hides them. */
 export function isMasked(kind: string, fault: string): boolean {
-  return ['names', 'bootstrap', 'peers'].includes(kind) && FRAME_FAULTS.includes(fault)
+  return ['names', 'bootstrap'].includes(kind) && FRAME_FAULTS.includes(fault)
 }
 
 /** One process of a system. */
@@ -88,22 +101,19 @@ export abstract class World<P extends Player = Player> {
   readonly network: SimulatedNetwork
   protected readonly kernels: SimulatedKernels
   protected readonly random: FaultRandom
-  protected players: P[] = []
+  protected readonly counts: ProcessCounts = { first: [2, 4], most: PROCESSES_MAX }
+  players: P[] = []
   readonly #steps: number
   readonly #without: ReadonlySet<FaultKind>
   #count = 0
   /** A rejection of the background. */
-  #fault: unknown
+  fault: unknown
 
-  constructor({ seed, steps, hardware, without = [] }: SimulationOptions) {
-    this.random = new FaultRandom(seed)
-    const names = [...HARDWARE.keys()]
-    const name = hardware ?? (names[this.random.within(0, names.length - 1)] as string)
-    const chosen = HARDWARE.get(name) as Hardware
-    // Half of the seeds meet a network that loses frames.
-    const mayLose = this.random.chance(0.5)
-    this.network = new SimulatedNetwork({ seed: this.random.word(), hardware: chosen, mayLose })
-    this.kernels = new SimulatedKernels(this.network)
+  /** `shared`: of a part of a mixed system. */
+  constructor({ seed, steps, hardware, without = [] }: SimulationOptions, shared = shareOf(seed, hardware)) {
+    this.random = shared.random
+    this.network = shared.network
+    this.kernels = shared.kernels
     this.#steps = steps
     this.#without = new Set(without)
   }
@@ -116,25 +126,33 @@ export abstract class World<P extends Player = Player> {
     return {}
   }
 
+  /** Processes that it deals with. */
+  protected peersOf(_player: P): readonly P[] {
+    return this.players
+  }
+  /** The host of a new process: a machine, or another CPU of one. */
+  protected addHost(): SimulatedHost {
+    return this.network.addHost()
+  }
   /** A process begins on a new host. */
-  protected abstract open(host: SimulatedHost): Promise<P>
+  abstract open(host: SimulatedHost): Promise<P>
   /** Connects two processes, in the background. */
-  protected abstract connect(from: P, to: P): void
+  abstract connect(from: P, to: P): void
   /** The process is gone, or about to go. */
-  protected abstract forget(player: P): void
+  abstract forget(player: P): void
   /** Throws a `Broken` if a rule does not hold now. */
-  protected abstract check(): void
+  abstract check(): void
   /** What is not finished, or still held, though no fault is left; undefined if nothing. */
-  protected abstract findUnfinished(): string | undefined
+  abstract findUnfinished(): string | undefined
   /** The process has died, or ends in order. */
-  protected handleEnd(_player: P): void {}
+  handleEnd(_player: P): void {}
   /** All faults have ended: programs stop what would keep the system from its rest. */
-  protected settleDown(): void {}
+  settleDown(): void {}
   /** Releases what the system has outside of virtual time. */
   dispose(): void {}
 
   run(): void {
-    const count = this.random.within(2, 4)
+    const count = this.random.within(...this.counts.first)
     for (let i = 0; i < count; i++) this.#open()
     this.#settle()
     for (this.step = 1; this.step <= this.#steps; this.step++) {
@@ -147,7 +165,7 @@ export abstract class World<P extends Player = Player> {
 
   protected watch(promise: Promise<unknown>): void {
     promise.catch(error => {
-      this.#fault ??= error
+      this.fault ??= error
     })
   }
 
@@ -157,10 +175,15 @@ export abstract class World<P extends Player = Player> {
     const untilUs = timeline.nowUs + us
     while (timeline.nextUs <= untilUs) {
       timeline.step()
-      if (timeline.hasSettled || this.players.some(({ isWaiting }) => isWaiting)) this.#settle()
+      if (timeline.hasSettled || this.#isAnyWaiting()) this.#settle()
     }
     timeline.nowUs = Math.max(timeline.nowUs, untilUs)
     this.#settle()
+  }
+
+  #isAnyWaiting(): boolean {
+    for (const player of this.players) if (player.isWaiting) return true
+    return false
   }
 
   #act(): void {
@@ -168,15 +191,15 @@ export abstract class World<P extends Player = Player> {
     const player = this.#pick()
     const dice = random.within(0, 999)
     if (dice < 900) {
-      for (let left = random.within(1, BURST_MAX); left > 0; left--) player.act(this.players)
+      for (let left = random.within(1, BURST_MAX); left > 0; left--) player.act(this.peersOf(player))
       return
     }
     if (dice < 930) return this.#setFaults()
     if (dice < 945) {
-      const other = this.#pick().number
-      return this.#without.has('partition') ? undefined : network.partition(player.number, other)
+      const other = this.#pick(this.peersOf(player)).host.number
+      return this.#without.has('partition') ? undefined : network.partition(player.host.number, other)
     }
-    if (dice < 965) return network.heal(player.number, this.#pick().number)
+    if (dice < 965) return network.heal(player.host.number, this.#pick(this.peersOf(player)).host.number)
     if (dice < 975) {
       const us = random.within(1, 20_000)
       if (this.#without.has('stall')) return
@@ -199,7 +222,7 @@ export abstract class World<P extends Player = Player> {
 
   /** The process dies, ends in order, or loses its NIC; another takes its place. */
   #end(player: P): void {
-    if (this.#count >= PROCESSES_MAX || this.players.length === 1) return
+    if (this.#count >= this.counts.most || this.players.length === 1) return
     const { network } = this
     this.players = this.players.filter(one => one !== player)
     this.forget(player)
@@ -220,7 +243,7 @@ export abstract class World<P extends Player = Player> {
   #open(): void {
     this.#count++
     this.watch(
-      this.open(this.network.addHost()).then(fresh => {
+      this.open(this.addHost()).then(fresh => {
         for (const one of this.players) {
           this.connect(fresh, one)
           this.connect(one, fresh)
@@ -230,16 +253,16 @@ export abstract class World<P extends Player = Player> {
     )
   }
 
-  #pick(): P {
-    return this.players[this.random.within(0, this.players.length - 1)] as P
+  #pick(from: readonly P[] = this.players): P {
+    return from[this.random.within(0, from.length - 1)] as P
   }
 
   /** Promises go on, as Node lets them between two callbacks. */
   #settle(): void {
     this.network.timeline.hasSettled = false
     drainTicks()
-    for (const { fault } of this.players) this.#fault ??= fault
-    if (this.#fault !== undefined) throw this.#fault
+    for (const { fault } of this.players) this.fault ??= fault
+    if (this.fault !== undefined) throw this.fault
   }
 
   /** All faults end; everything must come to rest, and nothing be left. */
@@ -256,4 +279,15 @@ export abstract class World<P extends Player = Player> {
       if (network.timeline.nowUs >= untilUs) throw new Broken(left)
     }
   }
+}
+
+/** Over hardware that the seed chooses by default. Half of the seeds meet a network that loses frames. */
+function shareOf(seed: number, hardware: string | undefined): Shared {
+  const random = new FaultRandom(seed)
+  const names = [...HARDWARE.keys()]
+  const name = hardware ?? (names[random.within(0, names.length - 1)] as string)
+  const mayLose = random.chance(0.5)
+  const options = { hardware: HARDWARE.get(name) as Hardware, mayLose }
+  const network = new SimulatedNetwork({ seed: random.word(), ...options })
+  return { random, network, kernels: new SimulatedKernels(network) }
 }
