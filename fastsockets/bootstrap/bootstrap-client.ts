@@ -146,7 +146,7 @@ export function callHashedPort<T extends object>(
         impatience = clock.setTimeout(callNext, FOLLOW_PATIENCE_MS)
         return follow(greeted)
       }
-      void call(candidate, port, connect, deadlineMs - clock.now(), race, kernel, mayServe)
+      void call(candidate, port, connect, Math.max(deadlineMs - clock.now(), 0), race, kernel, mayServe)
         .then(outcome => ('code' in outcome ? outcome : proceed(outcome)))
         .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
         .then(outcome => {

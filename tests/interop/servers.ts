@@ -15,6 +15,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { deathbound } from '../support/deathbound.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually } from '../support/until.ts'
 import { CERT_FILE, KEY_FILE } from './certificate.ts'
@@ -126,7 +127,8 @@ function ownCopy(from: URL, to: string): string {
 
 /** Starts the server and waits until its port answers. */
 async function run(t: Test, command: string, args: readonly string[], port: number): Promise<Place> {
-  const server = spawn(command, args, { ...asNobody, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
+  const [program, ...words] = deathbound('INT', [command, ...args])
+  const server = spawn(program, words, { ...asNobody, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   for (const output of [server.stdout, server.stderr]) output.on('data', text => (said += text))
   t.teardown(() => stop(server))

@@ -1,5 +1,6 @@
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { deathbound } from './deathbound.ts'
 import { areApart, otherSide, programOf } from './placement.ts'
 import { withWatchdog } from './until.ts'
 
@@ -24,19 +25,23 @@ export class Child {
   #stderr = ''
   #waiting: (() => void) | undefined
 
-  /** `fixture` is the compiled file as a URL; the child is killed at the latest when the test ends. */
+  /** `fixture` is the compiled file as a URL; the child is killed at the latest when the test ends, or the test's process. */
   constructor(
     t: { teardown(end: () => Promise<void>): void },
     fixture: URL,
     args: readonly string[] = [],
     options: ForkOptions = {},
   ) {
+    const placed = otherSide(options)
+    const node = [placed.execPath ?? process.execPath, ...(placed.execArgv ?? [])]
+    const [execPath, ...execArgv] = deathbound('KILL', node)
     this.process = fork(fixture, args, {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       env: plainEnvironment(),
-      // Without the loaders that the test runner gives its own processes: they are slow, and warn on a new Node.
-      execArgv: [],
-      ...otherSide(options),
+      ...placed,
+      execPath,
+      // Not those of this process, which are the test runner's loaders: they are slow, and warn on a new Node.
+      execArgv,
     })
     if (areApart) this.#signalProgram()
     this.process.stderr?.setEncoding('utf8').on('data', text => {

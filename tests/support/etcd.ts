@@ -8,6 +8,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { deathbound } from './deathbound.ts'
 import { eventually } from './until.ts'
 
 /** Why there is no etcd, or undefined. */
@@ -51,13 +52,9 @@ export class Etcd {
       'initial-advertise-peer-urls': this.#peer,
       'initial-cluster': `default=${this.#peer}`,
     }
-    this.#process = spawn(
-      'etcd',
-      Object.entries(args).flatMap(([name, value]) => [`--${name}`, value]),
-      {
-        stdio: 'ignore',
-      },
-    )
+    const flags = Object.entries(args).flatMap(([name, value]) => [`--${name}`, value])
+    const [program, ...words] = deathbound('KILL', ['etcd', ...flags])
+    this.#process = spawn(program, words, { stdio: 'ignore' })
     await eventually(
       'etcd',
       async () => (await this.ask('maintenance/status', {}).catch(() => undefined)) !== undefined,

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { NameClient, type NameClientOptions } from '../../nameservice/index.ts'
 import { type Exit, plainEnvironment } from './child.ts'
+import { deathbound } from './deathbound.ts'
 import { eventually, withWatchdog } from './until.ts'
 
 export const MAIN = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
@@ -107,7 +108,8 @@ export class Named {
   spawn(logTo?: number): Promise<Exit> {
     const { args = [], env = {}, execArgv = [], uid } = this.#options
     const flags = ['--socket-path', this.socketPath, '--store-path', this.storePath, ...args]
-    const child = spawn(process.execPath, [...execArgv, MAIN, 'named', ...flags], {
+    const [program, ...words] = deathbound('KILL', [process.execPath, ...execArgv, MAIN, 'named', ...flags])
+    const child = spawn(program, words, {
       env: { ...plainEnvironment(), ...env },
       stdio: ['ignore', logTo ?? 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
