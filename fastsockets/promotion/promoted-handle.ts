@@ -386,8 +386,7 @@ export class PromotedHandle extends FastStreamHandle {
     if (isEnd && this.phase === 'asked') this.leave()
     if (isEnd && this.phase === 'open' && !this.isInBack && this.expected !== Number.POSITIVE_INFINITY) {
       this.hasHeldEnd = true
-      this.look()
-      return undefined
+      return this.look()
     }
     const next = this.passOn(arrayBuffer)
     if (this.phase === 'open') this.look()
@@ -435,6 +434,10 @@ export class PromotedHandle extends FastStreamHandle {
     return this.incoming === 'stream' && super.isReading
   }
 
+  get hasEnded(): boolean {
+    return this.incoming === 'tcp' && this.socket?._readableState.ended === true
+  }
+
   private handleCount(count: bigint): void {
     this.expected = count === ALL ? Number.POSITIVE_INFINITY : Number(count)
     if (this.stream?.role === 'server') this.handleMoved()
@@ -452,11 +455,11 @@ export class PromotedHandle extends FastStreamHandle {
   private look(): void {
     const { expected, tcp } = this
     if (this.incoming === 'stream' || this.isClosed || this.isInBack) return
-    if (expected !== undefined && tcp.bytesRead === expected) return this.moveIn()
+    if (expected === undefined) return this.lookLater()
+    if (tcp.bytesRead === expected) return this.moveIn()
     // The peer breaks the rules of this protocol.
-    if (expected !== undefined && tcp.bytesRead > expected)
-      return super.handleError('ECONNRESET', 'read', undefined)
-    if (this.hasHeldEnd && expected !== undefined) {
+    if (tcp.bytesRead > expected) return super.handleError('ECONNRESET', 'read', undefined)
+    if (this.hasHeldEnd) {
       // Short of the count, the peer has died or dropped what libuv had queued: TCP reports no more than the end.
       this.expected = Number.POSITIVE_INFINITY
       return this.tellTcpEnd()
@@ -598,8 +601,6 @@ export class PromotedHandle extends FastStreamHandle {
   private settleBack(isBack: boolean): void {
     for (const tell of this.onBack.splice(0)) tell(isBack)
   }
-
-  // The end.
 
   /** The stream has ended. Without a count the peer has not moved, and never will. */
   override handleEnd(): void {

@@ -6,6 +6,8 @@ export interface StreamSink {
   readonly isReading: boolean
   /** Delivered data is on its way to a listener that reads: no error may overtake it. */
   readonly isFeeding?: boolean
+  /** Of a promotion: TCP has carried the peer's direction to its end, and the program knows. A reset that follows is no news to a reader. */
+  readonly hasEnded?: boolean
   /** Native code copies what is delivered: pieces may share memory. */
   readonly isNative?: boolean
   /** The sink keeps no bytes: they are valid only during the call. */

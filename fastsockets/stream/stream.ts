@@ -313,7 +313,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.losesNextWrite = !isReset && (how !== CLOSE_EARLY || writeCount === 0)
     // A kernel would have sent the first write, and learned by it before the second that the client is closed.
     if (how === CLOSE_EARLY && writeCount > 1) this.fail('EPIPE', 'write', undefined)
-    if (this.receiveState === 'open') {
+    if (this.receiveState === 'open' && this.sink?.hasEnded !== true) {
       const isWritten = this.reportsReset()
       if (isReset) {
         this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)

@@ -59,6 +59,16 @@ t.test('a close with bytes unread is a reset', async t => {
   t.equal(client.ended, 'ECONNRESET')
 })
 
+t.test('a reset after an end that TCP has carried is told by the next write alone', async t => {
+  const [client, server] = openPair()
+  client.setReading(true)
+  client.hasEnded = true
+  server.close(true)
+  settle(client, server)
+  t.equal(client.ended, undefined)
+  t.strictSame([client.stream.refusesWrites, client.stream.writeError], [true, 'EPIPE'])
+})
+
 t.test('what a reset overtakes is lost, and what was read before it is not', async t => {
   const [client, server] = openPair()
   server.setReading(true)

@@ -51,6 +51,8 @@ export class Side implements StreamSink {
   peer!: Side
   isReading = false
   isOverBudget = false
+  /** TCP has carried the other direction to its end. */
+  hasEnded = false
   isForgotten = false
   /** Bytes that the program has written, and read. */
   wrote = 0
