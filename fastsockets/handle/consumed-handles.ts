@@ -4,15 +4,9 @@
  * file then tells the handle, and moves the parser along if the socket gets another handle while it connects.
  */
 import { define } from '../host/define.ts'
+import { type Parser, parsers } from '../host/parsed-handles.ts'
 import { fastOf } from './fast-handle.ts'
 
-/** What we use of an `HTTPParser`. */
-interface Parser {
-  consume(handle: object): void
-  unconsume(): void
-}
-
-const parsers = new WeakMap<object, Parser>()
 const handles = new WeakMap<Parser, object>()
 const wrapped = new WeakSet<Parser>()
 
@@ -32,12 +26,9 @@ export function noteParser(found: unknown): void {
   wrapped.add(prototype)
   const { consume, unconsume } = prototype
   define(prototype, 'consume', function (this: Parser, handle: object): void {
-    const fast = fastOf(handle)
-    if (fast !== undefined) {
-      fast.noteNative()
-      parsers.set(handle, this)
-      handles.set(this, handle)
-    }
+    fastOf(handle)?.noteNative()
+    parsers.set(handle, this)
+    handles.set(this, handle)
     consume.call(this, handle)
   })
   define(prototype, 'unconsume', function (this: Parser): void {

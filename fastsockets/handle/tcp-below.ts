@@ -9,6 +9,7 @@ import {
   type SocketName,
   type TcpHandle,
 } from '../host/node-internals.ts'
+import { parsers } from '../host/parsed-handles.ts'
 import { processBinding } from '../host/process-binding.ts'
 import { freeNow } from '../host/spent-memory.ts'
 import { canSeeReads, isLastWriteAsync, STOCK_READER } from '../host/stream-state.ts'
@@ -116,6 +117,8 @@ export function movableTcp(
   const tcp = handle as ConnectedTcp
   // A TLS socket above it has put an accessor there.
   if (Object.getOwnPropertyDescriptor(tcp, 'reading')?.get !== undefined) return undefined
+  // Node's own http marks the handle, and `detachParser` detaches its parser. That of a program stays.
+  if (parsers.has(tcp) && !tcp._consumed) return undefined
   const isRead = tcp.onread?.name === STOCK_READER || (reader !== undefined && tcp.onread === reader)
   if (!isRead || readsIntoOwnBuffer(socket) || (!isYetRead && isOfHttp2(socket))) return undefined
   return tcp

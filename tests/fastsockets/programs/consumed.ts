@@ -1,6 +1,6 @@
 /**
  * A program that has the parser of http by `process.binding`, and gives it the handle of a socket that is still connecting.
- * It reports the events of the parser, and the wire under it.
+ * It reports the events of the parser, and the wire under it. argv: serve MS | ask PORT
  */
 import net, { type AddressInfo } from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
@@ -19,13 +19,15 @@ interface ParserClass {
   readonly kOnMessageComplete: number
 }
 
-/** The second half comes by itself. */
-const PAUSE_MS = 20
-
-function serve(): void {
-  const server = net.createServer(socket => {
+/** The second half comes by itself, a letter each `pauseMs`. */
+function serve(pauseMs: number): void {
+  const server = net.createServer(async socket => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst')
-    setTimeout(() => socket.end('other'), PAUSE_MS)
+    for (const letter of 'other') {
+      await new Promise(resolve => setTimeout(resolve, pauseMs))
+      socket.write(letter)
+    }
+    socket.end()
   })
   server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
 }
@@ -35,13 +37,15 @@ function ask(port: number): void {
   Object.assign(process, { noDeprecation: true })
   const { HTTPParser } = binding('http_parser')
   const socket = net.connect(port, '127.0.0.1')
-  const heard: string[] = []
+  let heard = ''
   const parser = new HTTPParser()
   parser.initialize(HTTPParser.RESPONSE, {}, 0, 0)
   parser[HTTPParser.kOnHeadersComplete] = () => {
-    heard.push('headers')
+    heard += 'headers '
   }
-  parser[HTTPParser.kOnBody] = (bytes: Buffer) => heard.push(bytes.toString())
+  parser[HTTPParser.kOnBody] = (bytes: Buffer) => {
+    heard += bytes.toString()
+  }
   parser[HTTPParser.kOnMessageComplete] = () => {
     const { transport } = transportOf(socket)
     process.send?.({ heard, transport }, () => process.exit())
@@ -53,6 +57,6 @@ function handleOf(socket: net.Socket): object {
   return (socket as unknown as { _handle: object })._handle
 }
 
-const [role] = process.argv.slice(2)
-if (role === undefined) serve()
-else ask(Number(role))
+const [role, value] = process.argv.slice(2)
+if (role === 'serve') serve(Number(value))
+else ask(Number(value))
