@@ -66,6 +66,8 @@ let hasDatagrams = false
 let lastTarget: ConnectTarget | undefined
 /** Connects: at each power of two this thread looks whether TLS is loaded. */
 let connectCount = 0
+/** So many connects are paid at once. */
+const PAID_TOGETHER = 8
 
 let paidUs = 0
 let paidAtMs = 0
@@ -157,7 +159,8 @@ export function noteConnect(socket: FastSocket, args: readonly unknown[]): boole
   if (target.isPath) noteTarget(socket, target.address)
   if (target.port !== lastTarget?.port || target.address !== lastTarget.address) noteDestination(target)
   if (isPowerOfTwo(++connectCount)) watchTls()
-  pay(CONNECT_US)
+  if (connectCount % PAID_TOGETHER === 0) pay(PAID_TOGETHER * CONNECT_US)
+  else if (onPaid !== undefined) reads.start()
   return false
 }
 

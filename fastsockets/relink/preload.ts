@@ -204,7 +204,8 @@ function install(): void {
 
 function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
   return (
-    !isLight || (!isOwn(socket as object) && lightPhase()?.noteConnect(socket as FastSocket, args) === true)
+    !isLight ||
+    (!isOwn(socket as object) && (light ?? lightPhase())?.noteConnect(socket as FastSocket, args) === true)
   )
 }
 
@@ -220,8 +221,7 @@ function handleClose(server: unknown): boolean {
 }
 
 function handleWrite(socket: unknown, args: readonly unknown[]): boolean {
-  if (light === undefined) lightPhase()
-  light?.noteWrite(socket as FastSocket, args[0], args[1])
+  ;(light ?? lightPhase())?.noteWrite(socket as FastSocket, args[0], args[1])
   return false
 }
 
