@@ -26,7 +26,7 @@ const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   endpoints: [1, 0xc1eb1bff],
   sockets: [1, 0x26e02fd1],
   raw: [1, 0x7b27aba3],
-  promotion: [1, 0x5205ef4a],
+  promotion: [1, 0x6d48a466],
   names: [1, 0x5040d2df],
   bootstrap: [1, 0xd896cc3],
   peers: [1, 0xd1ae94f],
