@@ -29,6 +29,8 @@ const EXPECTED: ReadonlySet<string> = new Set([
   'behind',
   'store-unavailable',
   'stopping',
+  // A pause or a partition holds a body back for longer than the limit; its client asks again.
+  'request-timeout',
 ])
 
 const LIMITS = Object.fromEntries(
