@@ -12,8 +12,9 @@ export const { setTimeout: sleep, setImmediate: nextTurn } = promises
 export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
 export const dateNow = Date.now
 
-/** Node's monotonic clock, for programs that may end before they need performance.ts: that loads a module in 0.8 ms. */
 const { hrtime } = process
+
+/** Milliseconds of Node's monotonic clock, for programs that may end before they need performance.ts, whose module takes 0.8 ms to load. */
 export function nowMs(): number {
   const [seconds, nanoseconds] = hrtime()
   return 1e3 * seconds + nanoseconds / 1e6

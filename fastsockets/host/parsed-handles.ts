@@ -4,5 +4,5 @@ export interface Parser {
   unconsume(): void
 }
 
-/** Handles that a parser of http reads in native code, and the parser. */
+/** Handles that a parser of http reads in native code, each with its parser; empty until the program gets the parser's class by `process.binding`. */
 export const parsers = new WeakMap<object, Parser>()

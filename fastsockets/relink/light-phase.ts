@@ -25,7 +25,7 @@ import {
   IDLE_US_PER_MS,
   READ_US,
   START_PRICE_US,
-  WRITE_US,
+  writePriceUs,
 } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 import { type ConnectTarget, targetOf } from './connect-target.ts'
@@ -191,7 +191,7 @@ export function noteWrite(socket: FastSocket, writev: unknown, data: unknown): v
 function noteLength(length: number): void {
   if (unpaidUs === 0 && onPaid !== undefined) reads.start()
   writeCount++
-  unpaidUs += WRITE_US + length / BYTES_PER_US
+  unpaidUs += writePriceUs(length)
   if (unpaidUs >= UNPAID_MAX_US) payWrites()
 }
 

@@ -62,7 +62,7 @@ let isLight = false
 /** Counts that; loaded with the first socket. */
 let light: Light | undefined
 
-/** Relinks this thread, once. Never throws. With FASTSOCKETS_DISABLE nothing is wrapped until the rest is asked for by name. */
+/** Relinks this thread, once. Never throws. With FASTSOCKETS_DISABLE nothing is wrapped until the program imports `fastsockets`. */
 export function relink(): void {
   if (INSTALLED in net) return warnOfOtherVersion()
   Object.defineProperty(net, INSTALLED, { value: own })

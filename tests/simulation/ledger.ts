@@ -30,7 +30,7 @@ export class Ledger {
   readonly gone = new Set<number>()
   /** Messages that were handled, replies too, and those that came back. */
   finished = 0
-  /** All before it are finished, or nobody waits for them. */
+  /** All before it are finished, or no process waits for them any more. */
   #settledCount = 0
 
   open(kind: Kind, from: number, to: number, length: number, wantsReply: boolean): Entry {

@@ -26,7 +26,7 @@ t.test('no timer of a late client has a negative wait', async t => {
     return new Socket()
   }
   const sought = { address: '127.0.0.1', port: 7001, family: 4 as const }
-  const follow = () => Promise.reject(new Error('nobody has greeted'))
+  const follow = () => Promise.reject(new Error('no server has greeted'))
   const outcome = callHashedPort(sought, silent, new Race(), follow, LIMIT_MS, { ...realKernel, clock })
   const endMs = performance.now() + BUSY_MS
   while (performance.now() < endMs);
