@@ -25,6 +25,7 @@ const DOORS_OF_NIC = [
   'nic/own-sockets.ts',
   'nic/parts.ts',
   'nic/performance.ts',
+  'nic/posix/core-times.ts',
   'nic/posix/own-user.ts',
   'nic/real-time.ts',
   'nic/rendezvous/folder.ts',

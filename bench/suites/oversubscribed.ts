@@ -8,8 +8,8 @@ import type { Sample, Suite, SuiteContext } from '../suite.ts'
 
 const PAIRS_MIN = 8
 /** Each process has a small share of a core, and must have become warm all the same; the suite `warmup` shows the way there. */
-const TRIP_TIMES = { warmUpMs: 3000, ms: 700 }
-const STREAM_TIMES = { warmUpMs: 500, ms: 500 }
+const TRIP_TIMES = { warmUpMs: 6000, ms: 700 }
+const STREAM_TIMES = { warmUpMs: 1500, ms: 500 }
 
 export const oversubscribed: Suite = {
   name: 'oversubscribed',

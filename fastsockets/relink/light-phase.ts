@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
+import { readCoreTimes } from '../../nic/posix/core-times.ts'
 import { nextTick, nowMs, setImmediate } from '../../nic/real-time.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { define } from '../host/define.ts'
@@ -282,7 +283,16 @@ function count(us: number): void {
   if (paidUs >= priceUs) handlePaid()
 }
 
+/** A thread that has half of a core takes twice as long for what it buys, and gains half as much, since it cannot spin. */
+function contendedPriceUs(): number {
+  const times = readCoreTimes()
+  if (typeof times !== 'object') return START_PRICE_US
+  return START_PRICE_US * (1 + times.waitedMs / times.ranMs) ** 2
+}
+
 function handlePaid(): void {
+  priceUs = Math.max(priceUs, contendedPriceUs())
+  if (paidUs < priceUs) return
   const peers = tryLoad(() => require('./light-peers.ts') as typeof import('./light-peers.ts'))
   if (hasUncallableServed || hasDatagrams || peers?.mayBeRelinked(destinations.values())) return loadSoon()
   // A server that is started later is found at the next look.

@@ -104,7 +104,7 @@ t.test('where it cannot be asked now it is asked again', async t => {
 t.test('a process without descriptors asks again when it has some', async t => {
   const program = `
     import { closeSync, openSync } from 'node:fs'
-    import { readCoreTimes } from '${new URL('../../../nic/posix/core-share.js', import.meta.url)}'
+    import { readCoreTimes } from '${new URL('../../../nic/posix/core-times.js', import.meta.url)}'
     const files = []
     try {
       for (;;) files.push(openSync('/dev/null'))

@@ -1,7 +1,7 @@
 /** A program whose sockets have cost little has loaded nothing; one that goes on becomes fast, and so does its server. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +15,9 @@ import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
+
+/** A thread that has half of a core: its price is the square of two. */
+const WAITING_TIMES = 4
 
 t.test('connections start on TCP', async t => {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
@@ -51,6 +54,30 @@ t.test('connections start on TCP', async t => {
     })
   t.match(readStatusOf(client.pid), [{ opened: 1, fallbacks: { STARTED_ON_TCP: 1 } }])
   t.match(readStatusOf(server.pid), [{ opened: 2, listeners: [{ acceptedTcp: 2 }] }])
+  await client.kill()
+})
+
+t.test('a program that waits for its core stays on TCP for longer', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'fs-light-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  // As if it had waited for as long as it ran.
+  const times = join(folder, 'schedstat')
+  writeFileSync(times, '1000000000 1000000000 1')
+  const shim = join(folder, 'shim.cjs')
+  writeFileSync(
+    shim,
+    `const fs = require('node:fs')
+    const { openSync } = fs
+    fs.openSync = (path, ...rest) => openSync(/schedstat$/.test(path) ? ${JSON.stringify(times)} : path, ...rest)
+    require('node:module').syncBuiltinESMExports()`,
+  )
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const server = new Child(t, program('light-phase'), ['server'], relinked({ env }))
+  const { port } = await server.receive<{ port: number }>()
+  const options = relinked({ env, execArgv: ['--require', shim] })
+  const client = new Child(t, program('light-phase'), ['client', String(port)], options)
+  const count = (WAITING_TIMES * START_PRICE_US) / WRITE_US - 1000
+  t.strictSame(await client.ask({ count }), { isLoaded: false })
   await client.kill()
 })
 

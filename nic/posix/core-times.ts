@@ -1,6 +1,5 @@
-/** The share of CPU time that the kernel gives to this thread. */
+/** How long this thread has had a core, and how long it has waited for one. */
 import { closeSync, openSync, readSync } from 'node:fs'
-import { loadLibc } from './libc.ts'
 
 /** proc(5). Three numbers: nanoseconds on a core, nanoseconds runnable without a core, time slices. */
 const SCHEDSTAT = '/proc/thread-self/schedstat'
@@ -15,11 +14,6 @@ export interface CoreTimes {
 }
 
 const text = Buffer.allocUnsafe(TEXT_MAX)
-
-/** Lets a runnable thread that waits for this core run (sched_yield(2)). Returns at once if none waits. */
-export function yieldCore(): void {
-  loadLibc().libc?.sched_yield()
-}
 
 /** `never` if this system does not report the times; undefined if only this call failed. Takes about 10 us. */
 export function readCoreTimes(): CoreTimes | 'never' | undefined {
