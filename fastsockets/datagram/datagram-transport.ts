@@ -20,7 +20,7 @@ export function datagramTransportOf(socket: Socket): DatagramTransport {
   const notes = handle && udpNotesOf(handle)
   const pairs = notes?.carrier?.pairs() ?? []
   const reason = notes === undefined ? reasonWithoutNotes(socket) : notes.reason
-  const code = allowsDatagrams() ? reason : 'POLICY'
+  const code = isDisabled() ? 'DISABLED' : allowsDatagrams() ? reason : 'POLICY'
   const isFast = pairs.some(({ sends, receives }) => sends === 'shm' || receives === 'shm')
   return { transport: isFast ? 'shm' : 'udp', ...(code && { reason: fallbackReason(code) }), pairs }
 }
@@ -29,5 +29,5 @@ export function datagramTransportOf(socket: Socket): DatagramTransport {
 function reasonWithoutNotes(socket: Socket): FallbackCode {
   if (handleOf(socket) === undefined) return 'NOT_CONNECTED'
   if (seenSockets.has(socket)) return 'OWN_HANDLE'
-  return isDisabled() ? 'DISABLED' : 'NOT_INSTALLED'
+  return 'NOT_INSTALLED'
 }

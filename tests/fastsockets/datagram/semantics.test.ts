@@ -232,6 +232,19 @@ t.test('SHARED_PORT: a socket that may share its port stays with the kernel', as
   t.match(status?.sockets, [{ kind: 'udp', local: `127.0.0.1:${to.port}`, reason: 'SHARED_PORT' }])
 })
 
+t.test('DISABLED: datagrams stay with the kernel', async t => {
+  const options = relinked({ env: { ...env, FASTSOCKETS_DISABLE: '1' } })
+  const from = new Child(t, program('datagram-peer'), [], options)
+  const [{ port }, to] = await Promise.all([from.receive<{ port: number }>(), peer(t)])
+  await from.ask({ do: 'send', port: to.port, count: 200 })
+  await taken(to, 'all', ({ last }) => last === 199)
+  t.match(await transportOf({ child: from, port }), {
+    transport: 'udp',
+    reason: { code: 'DISABLED' },
+    pairs: [],
+  })
+})
+
 t.test('datagrams start with the kernel, and move once that pays', async t => {
   const { FASTSOCKETS_START: _, ...light }: NodeJS.ProcessEnv = env
   // The second one has no light phase, and loads as late.
