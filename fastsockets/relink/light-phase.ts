@@ -70,6 +70,9 @@ let connectCount = 0
 /** So many connects are paid at once. */
 const PAID_TOGETHER = 8
 
+/** Most that a queue for the cores makes of the price. */
+const CONTENDED_MAX = 8
+
 let paidUs = 0
 let paidAtMs = 0
 let priceUs = START_PRICE_US
@@ -287,7 +290,8 @@ function count(us: number): void {
 function contendedPriceUs(): number {
   const times = readCoreTimes()
   if (typeof times !== 'object') return START_PRICE_US
-  return START_PRICE_US * (1 + times.waitedMs / times.ranMs) ** 2
+  const factor = (1 + times.waitedMs / times.ranMs) ** 2
+  return START_PRICE_US * Math.min(factor, CONTENDED_MAX)
 }
 
 function handlePaid(): void {
