@@ -71,10 +71,9 @@ export interface Destination extends Mapping {
 export class Endpoint {
   /** Opaque and global: any process that a driver reaches may map it. */
   readonly name: string
-  /** Memory that peers write to with long messages and read with gets. */
-  readonly segment: Uint8Array
   readonly limits: EndpointLimits
   readonly #id: EndpointName
+  readonly #segment: Uint8Array
   readonly #listening: Listening | undefined
   readonly #options: CheckedOptions
   readonly #runtime: Runtime
@@ -98,13 +97,21 @@ export class Endpoint {
     this.#runtime = runtime
     this.#pollLoop = new PollLoop(runtime.clock)
     this.name = encodeName(id)
-    this.segment = segment.bytes
+    this.#segment = segment.bytes
     this.limits = options.limits
     this.#isReferenced = options.progress === 'event-loop'
     const wake = (): void => this.#wakeWaiters()
     const { eventLoop } = runtime
     this.#group = new ChannelGroup({ progress: options.progress, onWake: wake, eventLoop })
     this.#peers = new PeerTable(id, options, segment, this.#group, wake, runtime)
+  }
+
+  /**
+   * Memory that peers write to with long messages and read with gets. Not enumerable: programs that print an endpoint
+   * would print every byte. Undefined for copies.
+   */
+  get segment(): Uint8Array {
+    return #segment in this ? this.#segment : (undefined as never)
   }
 
   /** For am/rpc: the conversation with the peer of a destination, and the mapping to show it. */
@@ -280,7 +287,7 @@ export class Endpoint {
     ...rest: number[]
   ): Status {
     const mapping = this.#admit(destination, handler)
-    assertGet(offset, length, into, this.limits.long, this.segment.length)
+    assertGet(offset, length, into, this.limits.long, this.#segment.length)
     words.setArray(rest)
     return mapping.channel.get(mapping, handler, words, offset, length, into)
   }

@@ -2,8 +2,8 @@ import type { Socket } from 'node:dgram'
 import { isDisabled } from '../host/environment.ts'
 import { allowsDatagrams } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { handleOf, udpNotesOf } from './udp-handles.ts'
-import type { DatagramPair } from './udp-notes.ts'
+import { handleOf } from './udp-handles.ts'
+import { type DatagramPair, udpNotesOf } from './udp-notes.ts'
 import { seenSockets } from './watching.ts'
 
 export interface DatagramTransport {

@@ -9,11 +9,12 @@ import { define } from '../host/define.ts'
 import type { FallbackCode } from '../reasons.ts'
 import {
   boundHandles,
-  NOTES,
+  makeNotes,
   type Send,
   type Sender,
   type UdpHandle,
-  UdpNotes,
+  type UdpNotes,
+  udpNotesOf,
   watching,
 } from './udp-notes.ts'
 
@@ -35,7 +36,7 @@ export function watchSocket(socket: object): void {
   const handle = handleOf(socket)
   if (handle === undefined) return
   if (!isPatched) patch(handle)
-  Object.defineProperty(handle, NOTES, { value: new UdpNotes() })
+  makeNotes(handle)
 }
 
 /** The handle of a socket; undefined once it is closed. */
@@ -48,10 +49,6 @@ export function handleOf(socket: object): UdpHandle | undefined {
 export function keepSocketWithKernel(socket: object): void {
   const handle = handleOf(socket)
   if (handle !== undefined) keepWithKernel(handle, 'OWN_HANDLE')
-}
-
-export function udpNotesOf(handle: UdpHandle): UdpNotes | undefined {
-  return handle[NOTES]
 }
 
 function mayBeNear(address: string): boolean {
@@ -75,7 +72,7 @@ function patch(first: UdpHandle): void {
       address,
       callback,
     ) {
-      const notes = this[NOTES]
+      const notes = udpNotesOf(this)
       if (notes !== undefined) {
         if (notes.carrier === undefined) {
           if (address !== undefined && mayBeNear(address)) watching.onLocal()
@@ -116,12 +113,13 @@ function patch(first: UdpHandle): void {
   })
   wrap(prototype, 'close', (handle, call) => {
     boundHandles.delete(handle)
-    handle[NOTES]?.carrier?.close()
-    handle[NOTES]?.row?.close()
+    const notes = udpNotesOf(handle)
+    notes?.carrier?.close()
+    notes?.row?.close()
     return call()
   })
   wrap(prototype, 'bufferSize', (handle, call, [size, isReceive]) => {
-    const notes = handle[NOTES]
+    const notes = udpNotesOf(handle)
     const isChange = isReceive === true && size !== 0 && notes !== undefined
     if (isChange) notes.hasReceiveLimit = true
     const result = call()
@@ -167,7 +165,7 @@ function wrap(
 }
 
 function noteBound(handle: UdpHandle): void {
-  const notes = handle[NOTES]
+  const notes = udpNotesOf(handle)
   if (notes === undefined || notes.onmessage !== undefined || handle.onmessage === undefined) return
   notes.onmessage = handle.onmessage
   handle.onmessage = receive
@@ -176,7 +174,7 @@ function noteBound(handle: UdpHandle): void {
 }
 
 function receive(this: unknown, nread: number, handle: UdpHandle, bytes: Buffer, sender: Sender): void {
-  const notes = handle[NOTES] as UdpNotes
+  const notes = udpNotesOf(handle) as UdpNotes
   if (nread >= 0) {
     if (notes.carrier?.handleReceived(bytes, sender)) return
     if (notes.carrier === undefined && mayBeNear(sender.address)) watching.onLocal()
@@ -185,7 +183,7 @@ function receive(this: unknown, nread: number, handle: UdpHandle, bytes: Buffer,
 }
 
 function noteConnected(handle: UdpHandle, address: string, port: number): void {
-  const notes = handle[NOTES]
+  const notes = udpNotesOf(handle)
   if (notes === undefined) return
   notes.connectedTo = { address, port }
   notes.carrier?.handleConnected(address, port)
@@ -193,7 +191,7 @@ function noteConnected(handle: UdpHandle, address: string, port: number): void {
 
 /** The kernel takes away the port of a socket whose program has not chosen it (udp_disconnect of Linux): such a one stays with it. */
 function noteDisconnected(handle: UdpHandle): void {
-  const notes = handle[NOTES]
+  const notes = udpNotesOf(handle)
   if (notes === undefined) return
   notes.connectedTo = undefined
   if (notes.carrier === undefined) return
@@ -203,7 +201,7 @@ function noteDisconnected(handle: UdpHandle): void {
 }
 
 function keepWithKernel(handle: UdpHandle, reason: FallbackCode): void {
-  const notes = handle[NOTES]
+  const notes = udpNotesOf(handle)
   if (notes === undefined) return
   notes.reason ??= reason
   notes.carrier?.leave()

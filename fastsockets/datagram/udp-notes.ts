@@ -1,9 +1,7 @@
 /** What is kept for a UDP handle of Node, and what the handle's methods are. */
+import { Given } from '../host/given.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import type { FallbackCode } from '../reasons.ts'
-
-/** Not enumerable: programs that print a socket do not see it. */
-export const NOTES = Symbol('fastsockets.datagrams')
 
 /** As the kernel reports it: the sender of a datagram. */
 export interface Sender {
@@ -30,7 +28,6 @@ export interface UdpHandle {
   onmessage?: OnMessage
   getsockname(out: Partial<Sender>): number
   bufferSize(size: number, isReceive: boolean, context: object): number | undefined
-  [NOTES]?: UdpNotes
 }
 
 /** What a socket exchanges with one address of this host. */
@@ -80,6 +77,23 @@ export class UdpNotes {
   /** On the status page. */
   row: { close(): void } | undefined
 }
+
+/** The notes are a private field of the handle: programs that print or walk a socket find nothing of the runtime. */
+class Noted extends Given {
+  readonly #notes = new UdpNotes()
+
+  static of(handle: object): UdpNotes | undefined {
+    return #notes in handle ? (handle as Noted).#notes : undefined
+  }
+}
+
+/** The notes of a new handle; made once. */
+export function makeNotes(handle: UdpHandle): void {
+  new Noted(handle)
+}
+
+/** Undefined for handles that were there before the program was relinked. */
+export const udpNotesOf: (handle: UdpHandle) => UdpNotes | undefined = Noted.of
 
 /** What the preload, and later the rest, wants to know. */
 export const watching: {

@@ -6,6 +6,7 @@ import { createRequire } from 'node:module'
 import net from 'node:net'
 import { clearTimeout, nowMs, setTimeout } from '../../nic/real-time.ts'
 import { inTurns } from '../host/in-turns.ts'
+import { tryLoad } from '../host/try-load.ts'
 import { isConnection } from './connections.ts'
 
 const DELAY_MS = 100
@@ -32,10 +33,15 @@ export function openSockets(handles: readonly unknown[] = openHandles()): net.So
 
 const require = createRequire(import.meta.url)
 
-/** What libuv's event loop has found by poll, of whatever kind. Its module is loaded late (nic/real-time.ts). */
-function eventCount(): number {
-  const { performance } = require('../../nic/performance.ts') as typeof import('../../nic/performance.ts')
-  return performance.nodeTiming.uvMetricsInfo.events
+/**
+ * What libuv's event loop has found by poll, of whatever kind. Its module is loaded late (nic/real-time.ts): undefined if it cannot be
+ * read now.
+ */
+function eventCount(): number | undefined {
+  const loaded = tryLoad(
+    () => require('../../nic/performance.ts') as typeof import('../../nic/performance.ts'),
+  )
+  return loaded?.performance.nodeTiming.uvMetricsInfo.events
 }
 
 /** Reports what is read over TCP, from each `start` on until no socket is open. */
@@ -92,7 +98,7 @@ export class ReadWatch {
   #handleLooked(total: number, count: number, lookMs: number): void {
     const read = Math.max(0, total - this.#seen)
     const events = eventCount()
-    const times = Math.min(read, events - (this.#events ?? events))
+    const times = events === undefined ? 0 : Math.min(read, events - (this.#events ?? events))
     this.#seen = total
     this.#events = events
     if (read > 0) this.#onRead?.(read, times)

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { Given } from '../host/given.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { Place } from './status-page.ts'
 
@@ -33,14 +34,6 @@ export class SocketNotes {
   started: object | undefined = undefined
   /** A server has accepted it, or it is no TCP connection: not for its side to move. */
   isServers = false
-}
-
-/** Returns the given object from its constructor, so that a subclass adds its private fields to that object. */
-class Given {
-  constructor(object: object) {
-    // biome-ignore lint/correctness/noConstructorReturn: the purpose of this class.
-    return object
-  }
 }
 
 /**

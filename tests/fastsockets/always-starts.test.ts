@@ -133,6 +133,23 @@ t.test('few free descriptors: the program gets those that it would have plain', 
       t.equal(stdout, 'hello\n', flags.join(' '))
     }
   })
+  await t.test('none from the moment that a client is connected', t => {
+    const script = `const { openSync } = require('fs'), net = require('net')
+      const server = net.createServer().listen(0, '127.0.0.1', () => {
+        net.connect(server.address().port, '127.0.0.1', () => {
+          setTimeout(() => { console.log('fine'); process.exit() }, 400)
+          try { for (;;) openSync('/dev/null') } catch {}
+        })
+      })`
+    const path = join(t.testdir({ 'none.cjs': script }), 'none.cjs')
+    const line = [...FEW.slice(1), process.execPath, '--import', REGISTER.href, path]
+    // By default connections start on TCP; any variable of ours loads more at once.
+    const mine = ([name]: [string, unknown]): boolean => !name.startsWith('FASTSOCKETS_')
+    const env = Object.fromEntries(Object.entries(plainEnvironment()).filter(mine))
+    const { stdout, stderr } = spawnSync('prlimit', line, { env, encoding: 'utf8' })
+    t.equal(stdout, 'fine\n', stderr)
+    t.end()
+  })
   for (const free of [2, 3, 6])
     await t.test(`${free}, for a server of plain clients`, async t => {
       const server = new Child(
