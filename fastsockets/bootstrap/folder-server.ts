@@ -12,6 +12,7 @@ import {
   type Publication,
   reasonAgainstFolder,
   refuseDescriptors,
+  rendezvousFolder,
 } from '../../nic/index.ts'
 import { publishStep } from '../host/steps.ts'
 import { allowsDriver } from '../policy/own-policy.ts'
@@ -53,13 +54,10 @@ export class FolderServer {
   #leftOut = 0
   #leaveOut = 0
 
-  /** Undefined if the listener cannot be reached from other namespaces, or there is no folder. */
+  /** Undefined if the listener cannot be reached from other namespaces, or the program is to use no folder. */
   static open(place: FolderPlace, host: BootstrapHost): FolderServer | undefined {
-    if (!allowsDriver('shm') || !isForFolder(place)) return undefined
-    const against = reasonAgainstFolder(false)
-    if (against === undefined) return new FolderServer(place, host)
-    log('%s port %d: %s', place.address, place.port, against)
-    return undefined
+    if (!allowsDriver('shm') || !isForFolder(place) || rendezvousFolder() === undefined) return undefined
+    return new FolderServer(place, host)
   }
 
   private constructor(place: FolderPlace, host: BootstrapHost) {
@@ -81,10 +79,13 @@ export class FolderServer {
 
   /**
    * Publishes anew what the folder has lost (it was emptied, deleted and made again, or full), and when addresses of the
-   * namespace have come or gone.
+   * namespace have come or gone. Publishes late if the folder is mounted or made after the listener: no look is left out for
+   * that, since one without a folder costs only two system calls.
    */
   #refresh(): void {
-    if (this.#leaveOut-- > 0) return
+    const isUsable = reasonAgainstFolder(true) === undefined
+    if (!isUsable && this.#publication === undefined) return
+    if (isUsable && this.#leaveOut-- > 0) return
     const names = this.#names()
     const wanted = names.filter(name => !this.#asked.has(name) || this.#stateOf(name) !== 'other')
     const addresses = this.#currentAddresses()
@@ -92,7 +93,7 @@ export class FolderServer {
       this.addresses.every(one => addresses.includes(one)) &&
       wanted.every(name => this.#stateOf(name) === 'own') &&
       this.#isPublished()
-    if (isWhole || this.#publish(wanted)) this.#leftOut = 0
+    if (isWhole || this.#publish(wanted) || !isUsable) this.#leftOut = 0
     else this.#leftOut = Math.min(this.#leftOut * 2 + 1, LEFT_OUT_MAX)
     this.#leaveOut = this.#leftOut
   }
@@ -127,18 +128,22 @@ export class FolderServer {
     this.addresses = addresses
     const shared = this.#sharedNames()
     if (names.length === 0 && shared.length === 0) return this.#withdraw()
+    const against = reasonAgainstFolder(true)
+    if (against !== undefined) return this.#logFailure(against)
     const server = new net.Server()
     markOwn(server)
     server.on('connection', caller => this.#greet(caller))
     const publication = this.#kernel.publish(server, names, shared)
     for (const name of names) this.#asked.add(name)
-    if (typeof publication === 'string') {
-      log('%s port %d: %s', this.#place.address, this.#place.port, publication)
-      return false
-    }
+    if (typeof publication === 'string') return this.#logFailure(publication)
     this.#publication?.close()
     this.#publication = publication
     return true
+  }
+
+  #logFailure(reason: string): false {
+    log('%s port %d: %s', this.#place.address, this.#place.port, reason)
+    return false
   }
 
   /** The listener has no address by which other namespaces may reach it now, or others have all of its names. */

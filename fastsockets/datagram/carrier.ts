@@ -11,7 +11,7 @@
  * `reuseAddr` or `reusePort`, with TTL, broadcast or multicast options, with a descriptor of their own or one that a cluster
  * shares, stay with the kernel.
  */
-import { countUdpSockets, mayUseNetwork, openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
+import { countUdpSockets, mayUseNetwork, openLog, randomBytes } from '../../nic/index.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import type { Peers } from '../connect/peers.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
@@ -27,7 +27,7 @@ import { DatagramSender } from './datagram-sender.ts'
 import { Destination } from './destination.ts'
 import { DatagramDoor, doorKey, doorKeysTo } from './doors.ts'
 import { awaitedReceiver } from './pairs.ts'
-import { nativeSends } from './udp-handles.ts'
+import { mayBeOfContainer, nativeSends } from './udp-handles.ts'
 import type { Carrier, DatagramPair, Send, Sender, UdpHandle, UdpNotes } from './udp-notes.ts'
 import { showSocket } from './udp-rows.ts'
 
@@ -65,7 +65,6 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   readonly #notes: UdpNotes
   readonly #peers: Peers
   readonly #isFast: boolean
-  readonly #hasFolder = reasonAgainstFolder(false) === undefined
   readonly #lengthMax: number
   /** Whether this address of another host has been looked at. */
   readonly #foreign = new Set<string>()
@@ -289,9 +288,10 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
 
   /** Whether the address may be one of this host. With a rendezvous folder any other may be that of a container: a search says. */
   #mayBeNear(address: string): boolean {
+    if (mayBeOfContainer()) return true
     if (this.#foreign.has(address)) return false
     const plain = withoutMapping(address)
-    if (this.#hasFolder || reachableOwnAddress(plain) === plain) return true
+    if (reachableOwnAddress(plain) === plain) return true
     if (this.#foreign.size >= FOREIGN_MAX) this.#foreign.clear()
     this.#foreign.add(address)
     return false

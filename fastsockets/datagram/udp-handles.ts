@@ -4,6 +4,7 @@
  *
  * Until a `Carrier` is given to a handle, its datagrams are only counted, and, without a rendezvous folder, only those of loopback addresses.
  */
+import { nowMs } from '../../nic/real-time.ts'
 import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { define } from '../host/define.ts'
 import type { FallbackCode } from '../reasons.ts'
@@ -28,8 +29,10 @@ type Method = (this: UdpHandle, ...args: never[]) => unknown
 /** Node's own `send` of an IPv4 and of an IPv6 handle. */
 export const nativeSends: { v4?: Send; v6?: Send } = {}
 let isPatched = false
-/** Any address may be that of a container with the same rendezvous folder. */
 let hasFolder = false
+let lookedAtMs = Number.NEGATIVE_INFINITY
+/** Milliseconds between two looks for a rendezvous folder, which may be mounted or made late. */
+const LOOK_MS = 2000
 
 /** A new socket. */
 export function watchSocket(socket: object): void {
@@ -51,13 +54,23 @@ export function keepSocketWithKernel(socket: object): void {
   if (handle !== undefined) keepWithKernel(handle, 'OWN_HANDLE')
 }
 
+/** Whether there is a rendezvous folder: any address may be that of a container which has it, too. */
+export function mayBeOfContainer(): boolean {
+  if (hasFolder) return true
+  const atMs = nowMs()
+  if (atMs - lookedAtMs < LOOK_MS) return false
+  lookedAtMs = atMs
+  hasFolder = reasonAgainstFolder(false) === undefined
+  return hasFolder
+}
+
 function mayBeNear(address: string): boolean {
-  return hasFolder || address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
+  const isLoopback = address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
+  return isLoopback || mayBeOfContainer()
 }
 
 function patch(first: UdpHandle): void {
   isPatched = true
-  hasFolder = reasonAgainstFolder(false) === undefined
   const prototype = Object.getPrototypeOf(first) as Record<string, Method | undefined>
   nativeSends.v4 = prototype.send as Send
   nativeSends.v6 = prototype.send6 as Send

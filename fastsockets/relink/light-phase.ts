@@ -299,6 +299,8 @@ function handlePaid(): void {
   if (paidUs < priceUs) return
   const peers = tryLoad(() => require('./light-peers.ts') as typeof import('./light-peers.ts'))
   if (hasUncallableServed || hasDatagrams || peers?.mayBeRelinked(destinations.values())) return loadSoon()
+  const open = [...listeners.values()].filter(({ server }) => server.listening)
+  if (peers?.isForLateFolder(open.map(({ args }) => args))) return loadSoon()
   // A server that is started later is found at the next look.
   paidUs = 0
   priceUs = Math.min(2 * priceUs, AGAIN_PRICE_MAX_US)

@@ -3,7 +3,8 @@
  * namespaces of its own, perhaps a user namespace, and sees one shared folder. Needs root and iproute2.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -97,4 +98,12 @@ export function childIn(
 /** The names in the folder. */
 export function namesIn({ folder }: Pick<Containers, 'folder'>): string[] {
   return readdirSync(folder).sort()
+}
+
+/** A name that a killed process has left. */
+export async function leaveName(path: string): Promise<void> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(`${path}-new`, resolve))
+  renameSync(`${path}-new`, path)
+  await new Promise(resolve => server.close(resolve))
 }

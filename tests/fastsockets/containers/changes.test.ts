@@ -1,9 +1,16 @@
 /** What changes under a listener that the rendezvous folder has: its addresses, the folder, the threads that share it. */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, unlinkSync } from 'node:fs'
+import { lstatSync, mkdirSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type Containers, childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
+import {
+  type Containers,
+  childIn,
+  leaveName,
+  makeContainers,
+  namesIn,
+  noContainers,
+} from '../../support/containers.ts'
 import { program } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
 import type { Called, Question } from '../programs/neighbour.ts'
@@ -60,6 +67,34 @@ t.test(
     t.strictSame(namesIn(containers), [], 'a clean exit leaves no name')
   },
 )
+
+t.test('a folder that is made after its listener', { skip }, async t => {
+  for (const start of ['fast', '']) {
+    await t.test(start || 'by default', async t => {
+      const containers = makeContainers(t)
+      const { near, far } = containers
+      const folder = join(containers.folder, 'later')
+      const env = { FASTSOCKETS_RENDEZVOUS: folder, FASTSOCKETS_START: start }
+      const server = childIn(t, containers, far, neighbour, [], { env })
+      await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+      const before = join(containers.folder, 'before')
+      mkdirSync(before, { mode: 0o700 })
+      await leaveName(join(before, onPort(far.address)))
+      const { mtimeMs } = lstatSync(join(before, onPort(far.address)))
+      renameSync(before, folder)
+      const name = join(folder, onPort(far.address))
+      const client = childIn(t, containers, near, neighbour, [], { env })
+      const place = { host: far.address, port: PORT }
+      if (start === 'fast') {
+        await eventually('the name of the listener', () => lstatSync(name).mtimeMs > mtimeMs)
+      } else {
+        const moved = await client.ask({ ask: 'move', ...place, roundTrips: 200_000 } satisfies Question)
+        t.strictSame(moved, { first: 'tcp', last: 'shm' })
+      }
+      t.match(await client.ask<Called>({ ask: 'call', ...place } satisfies Question), SHARES_MEMORY)
+    })
+  }
+})
 
 t.test(
   'a server that changes its user and may no longer look into the folder keeps its connections',

@@ -1,4 +1,7 @@
 /** Datagrams between two containers of one host that share a rendezvous folder. */
+import { mkdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { DatagramTransport } from '../../../fastsockets/datagram/datagram-transport.ts'
 import type { Child } from '../../support/child.ts'
@@ -64,6 +67,17 @@ t.test('the same datagrams and senders, by shared memory', { skip }, async t => 
 
 t.test('datagrams that start with the kernel move, too', { skip }, async t => {
   await untilFast(await start(t, { env: { FASTSOCKETS_START: '' } }))
+})
+
+t.test('a folder that is made after the sockets', { skip }, async t => {
+  for (const phase of ['fast', '']) {
+    const folder = join(tmpdir(), `rendezvous-${process.pid}-${phase}`)
+    const pair = await start(t, { env: { FASTSOCKETS_RENDEZVOUS: folder, FASTSOCKETS_START: phase } })
+    t.ok((await pair.client.ask<{ isSame: boolean }>({ echoes: 200 })).isSame)
+    mkdirSync(folder, { mode: 0o700 })
+    t.teardown(() => rmSync(folder, { recursive: true }))
+    await untilFast(pair)
+  }
 })
 
 t.test('a plain peer, or one without the folder: the kernel', { skip }, async t => {

@@ -1,10 +1,9 @@
 /** The step that fails, as `explain` and `doctor HOST:PORT` name it: the client's side, the server's, and seccomp. */
-import { chmodSync, chownSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { chmodSync, chownSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Check } from '../../../fastsockets/cli/doctor/check.ts'
-import { childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
+import { childIn, leaveName, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
 import { program } from '../../support/relinked.ts'
 import type { Wanted } from '../programs/explainer.ts'
 import type { Called, Question } from '../programs/neighbour.ts'
@@ -26,14 +25,6 @@ function failed(code: string, text: RegExp): object {
     explained: { outcome: 'tcp', reason: { code, text } },
     checks: [{ state: 'failed', detail: text, hint: String }],
   }
-}
-
-/** A name that a killed process has left. */
-async function leaveName(path: string): Promise<void> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(`${path}-new`, resolve))
-  renameSync(`${path}-new`, path)
-  await new Promise(resolve => server.close(resolve))
 }
 
 t.test('each step of a client', { skip }, async t => {
