@@ -23,6 +23,8 @@ export const QUEUE_SIZE = 128 * 1024
 const REST_US_MAX = 120_000_000
 /** Silence after which a host with a dead NIC counts as dead: the default of endpoints. */
 const PEER_TIMEOUT_MS = 30_000
+/** A partition or pause ends by then: a longer silence ends channels of living processes, which no other rule allows. */
+const OUTAGE_US_MAX = (PEER_TIMEOUT_MS * 1000) / 3
 /** Actions of one process in one step, at most. */
 const BURST_MAX = 48
 /** The rules are checked at each of so many steps. */
@@ -196,8 +198,10 @@ export abstract class World<P extends Player = Player> {
     }
     if (dice < 930) return this.#setFaults()
     if (dice < 945) {
-      const other = this.#pick(this.peersOf(player)).host.number
-      return this.#without.has('partition') ? undefined : network.partition(player.host.number, other)
+      const [a, b] = [player.host.number, this.#pick(this.peersOf(player)).host.number]
+      if (this.#without.has('partition')) return
+      network.partition(a, b)
+      return this.#endInTime(() => network.heal(a, b))
     }
     if (dice < 965) return network.heal(player.host.number, this.#pick(this.peersOf(player)).host.number)
     if (dice < 975) {
@@ -209,8 +213,14 @@ export abstract class World<P extends Player = Player> {
       if (this.#without.has('pause')) return
       network.counters.pauses++
       player.host.pause()
+      this.#endInTime(() => player.host.resume())
     } else if (dice < 995) player.host.resume()
     else if (!this.#without.has('end')) this.#end(player)
+  }
+
+  #endInTime(end: () => void): void {
+    const { timeline } = this.network
+    timeline.schedule(timeline.nowUs + OUTAGE_US_MAX, end)
   }
 
   #setFaults(): void {
