@@ -23,8 +23,6 @@ export const QUEUE_SIZE = 128 * 1024
 const REST_US_MAX = 120_000_000
 /** Silence after which a host with a dead NIC counts as dead: the default of endpoints. */
 const PEER_TIMEOUT_MS = 30_000
-/** A partition or pause ends by then: a longer silence ends channels of living processes, which no other rule allows. */
-const OUTAGE_US_MAX = (PEER_TIMEOUT_MS * 1000) / 3
 /** Actions of one process in one step, at most. */
 const BURST_MAX = 48
 /** The rules are checked at each of so many steps. */
@@ -100,6 +98,8 @@ export abstract class World<P extends Player = Player> {
   step = 0
   /** Steps forward in time between two actions, in microseconds. */
   protected readonly pausesUs: readonly number[] = PAUSES_US
+  /** A partition or pause ends by then: a longer silence would end channels of living processes. */
+  protected readonly outageUsMax: number = (PEER_TIMEOUT_MS * 1000) / 3
   readonly network: SimulatedNetwork
   protected readonly kernels: SimulatedKernels
   protected readonly random: FaultRandom
@@ -220,7 +220,7 @@ export abstract class World<P extends Player = Player> {
 
   #endInTime(end: () => void): void {
     const { timeline } = this.network
-    timeline.schedule(timeline.nowUs + OUTAGE_US_MAX, end)
+    timeline.schedule(timeline.nowUs + this.outageUsMax, end)
   }
 
   #setFaults(): void {
