@@ -233,20 +233,23 @@ export abstract class World<P extends Player = Player> {
   /** The process dies, ends in order, or loses its NIC; another takes its place. */
   #end(player: P): void {
     if (this.#count >= this.counts.most || this.players.length === 1) return
-    const { network } = this
+    const { counters } = this.network
     this.players = this.players.filter(one => one !== player)
     this.forget(player)
     const dice = this.random.within(0, 2)
-    if (dice === 0 && player.host.state === 'running') this.watch(player.close())
-    else if (dice === 1) {
+    if (dice === 0 && player.host.state === 'running') {
+      counters.ends++
+      this.watch(player.close())
+    } else if (dice === 1) {
+      counters.nicDeaths++
       player.host.isNicDead = true
       this.kernels.expectSilence(player.host, PEER_TIMEOUT_MS)
     } else {
+      counters.kills++
       player.host.kill()
       this.kernels.closeAll(player.host)
     }
     this.handleEnd(player)
-    network.counters.kills++
     this.#open()
   }
 
