@@ -7,7 +7,8 @@ import type { RegisterOptions } from './name-api.ts'
 
 /**
  * `pending`: not registered yet, or no longer because the daemon was gone; it is retried. `refused`: the daemon refuses
- * it; no further try. `lost`: it was registered, and then removed or taken over by another owner.
+ * it; no further try. `lost`: it was registered, and then removed or taken over by another owner; if a late request of
+ * this client brings it back, it is `registered` again.
  */
 export type RegistrationState = 'pending' | 'registered' | 'refused' | 'lost' | 'closed'
 

@@ -117,16 +117,21 @@ export class Session implements NameListener {
 
   handleChange(change: Change): void {
     const registration = this.#registrations.get(change.name)
-    if (registration?.state !== 'registered') return
-    if (change.type === 'put' && change.lease === this.#lease?.id) return
-    if (change.type === 'put') registration.handleLost()
+    if (registration === undefined || !['registered', 'lost'].includes(registration.state)) return
+    const { type, ...entry } = change
+    // A release and a registration of ours that arrived late may remove the name and bring it back.
+    if ('lease' in entry && entry.lease === this.#lease?.id) registration.handleRegistered(entry)
+    else if (registration.state === 'lost') return
+    else if (type === 'put') registration.handleLost()
     else this.#findOutWhy(registration)
   }
 
   /** A name of ours is gone: with its lease, or removed by another owner. */
   async #findOutWhy(registration: Registration): Promise<void> {
+    const { entry } = registration
     const isKept = await this.#keepAlive()
-    if (this.#lease === undefined || registration.state !== 'registered') return
+    if (this.#lease === undefined || registration.state !== 'registered' || registration.entry !== entry)
+      return
     if (isKept) return registration.handleLost()
     // The reason is unknown.
     registration.handlePending()

@@ -18,7 +18,7 @@ export const NO_FAULTS: NetworkFaults = {
   reorderUs: 200,
 }
 
-/** How often each kind of fault has struck, in frames; `partitions` and what follows count orders of the caller. */
+/** How often each kind of fault has struck, in frames; `stalls` and what follows count orders of the caller. */
 export class FaultCounters {
   lost = 0
   duplicated = 0
@@ -30,6 +30,9 @@ export class FaultCounters {
   overruns = 0
   stalls = 0
   pauses = 0
+  /** Processes that ended in order, processes whose NIC died, and processes that were killed. */
+  ends = 0
+  nicDeaths = 0
   kills = 0
 }
 

@@ -14,6 +14,8 @@ const WIPE_RATE = 0.2
 export class NamesWorld extends World<NamesClient | NamesDaemon> {
   /** Leases last seconds. */
   protected override readonly pausesUs = [0, 0, 100, 10_000, 100_000, 1_000_000, 4_000_000]
+  /** There are no channels. */
+  protected override readonly outageUsMax = Number.POSITIVE_INFINITY
   readonly #disk = new NamesDisk(this.network)
   readonly #clients: NamesClient[] = []
   #daemonHost: SimulatedHost | undefined

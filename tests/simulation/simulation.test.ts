@@ -79,6 +79,13 @@ const FOUND: readonly (readonly [
     [],
   ],
   ['promotion', 862510764, 241, 'a request to go back, after the peer had closed, had no answer', ['stall']],
+  [
+    'mixed',
+    796455522,
+    293,
+    "a name that its client's late requests removed and brought back stayed lost",
+    [],
+  ],
 ]
 
 // Under load; in quiet a minute or two.

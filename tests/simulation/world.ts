@@ -98,6 +98,8 @@ export abstract class World<P extends Player = Player> {
   step = 0
   /** Steps forward in time between two actions, in microseconds. */
   protected readonly pausesUs: readonly number[] = PAUSES_US
+  /** A partition or pause ends by then: a longer silence would end channels of living processes. */
+  protected readonly outageUsMax: number = (PEER_TIMEOUT_MS * 1000) / 3
   readonly network: SimulatedNetwork
   protected readonly kernels: SimulatedKernels
   protected readonly random: FaultRandom
@@ -196,8 +198,10 @@ export abstract class World<P extends Player = Player> {
     }
     if (dice < 930) return this.#setFaults()
     if (dice < 945) {
-      const other = this.#pick(this.peersOf(player)).host.number
-      return this.#without.has('partition') ? undefined : network.partition(player.host.number, other)
+      const [a, b] = [player.host.number, this.#pick(this.peersOf(player)).host.number]
+      if (this.#without.has('partition')) return
+      network.partition(a, b)
+      return this.#endInTime(() => network.heal(a, b))
     }
     if (dice < 965) return network.heal(player.host.number, this.#pick(this.peersOf(player)).host.number)
     if (dice < 975) {
@@ -209,8 +213,14 @@ export abstract class World<P extends Player = Player> {
       if (this.#without.has('pause')) return
       network.counters.pauses++
       player.host.pause()
+      this.#endInTime(() => player.host.resume())
     } else if (dice < 995) player.host.resume()
     else if (!this.#without.has('end')) this.#end(player)
+  }
+
+  #endInTime(end: () => void): void {
+    const { timeline } = this.network
+    timeline.schedule(timeline.nowUs + this.outageUsMax, end)
   }
 
   #setFaults(): void {
@@ -223,20 +233,23 @@ export abstract class World<P extends Player = Player> {
   /** The process dies, ends in order, or loses its NIC; another takes its place. */
   #end(player: P): void {
     if (this.#count >= this.counts.most || this.players.length === 1) return
-    const { network } = this
+    const { counters } = this.network
     this.players = this.players.filter(one => one !== player)
     this.forget(player)
     const dice = this.random.within(0, 2)
-    if (dice === 0 && player.host.state === 'running') this.watch(player.close())
-    else if (dice === 1) {
+    if (dice === 0 && player.host.state === 'running') {
+      counters.ends++
+      this.watch(player.close())
+    } else if (dice === 1) {
+      counters.nicDeaths++
       player.host.isNicDead = true
       this.kernels.expectSilence(player.host, PEER_TIMEOUT_MS)
     } else {
+      counters.kills++
       player.host.kill()
       this.kernels.closeAll(player.host)
     }
     this.handleEnd(player)
-    network.counters.kills++
     this.#open()
   }
 
