@@ -46,7 +46,7 @@ const replyWords = new Words()
 
 /**
  * The argument of a handler: one object per conversation, reused for every message. It is valid only while the
- * handler runs; later its methods throw `ERR_AM_TOKEN`, and its getters are undefined: loggers read them. Use `copy()` for bytes that must live longer. The runtime owns
+ * handler runs; later use throws `ERR_AM_TOKEN`. Use `copy()` for bytes that must live longer. The runtime owns
  * the payload's memory; for a long message it is this endpoint's own segment.
  */
 export class Message {
@@ -62,7 +62,7 @@ export class Message {
   #length = 0
   #reason: UndeliverableReason | undefined
   #returnedFrom = NO_DESTINATION
-  #isRunning = false
+  #isLive = false
   #outcome = UNANSWERED
 
   constructor(channel: MessageChannel) {
@@ -86,80 +86,88 @@ export class Message {
     return new Copy(message.#channel, destination, message.#handler, words, bytes, slot, message.#reason)
   }
 
-  /**
-   * False after the handler, for copies by programs that clone and compare objects, and for the prototype: their getters
-   * return undefined.
-   */
-  static #isLive(message: Message): boolean {
-    return #isRunning in message && message.#isRunning
+  /** False for copies by programs that clone and compare objects, and for the prototype: their getters return undefined. */
+  static #isMessage(message: object): boolean {
+    return #channel in message
   }
 
   /** For the runtime only: true while the handler runs. */
   get isLive(): boolean {
-    return Message.#isLive(this)
+    if (!Message.#isMessage(this)) return false
+    return this.#isLive
   }
 
   /** Name of the endpoint that sent the message. */
   get source(): string {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#channel.owner.peerName
   }
 
   /** Name of the driver that brought the message. */
   get driver(): string {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#channel.end.driver
   }
 
   /** Why no driver that the endpoint prefers has brought it; undefined if it prefers none. */
   get driverReason(): string | undefined {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#channel.owner.driverReason
   }
 
   /** The destination that maps the peer, if there is one; for a returned message, the one that it was sent to. */
   get destination(): number | undefined {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#returnedFrom === NO_DESTINATION ? this.#channel.owner.destination : this.#returnedFrom
   }
 
   get isRequest(): boolean {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#slot !== NO_REQUEST
   }
 
   /** Index of the running handler; for a returned message, of the handler that it was sent to. */
   get handler(): number {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#handler
   }
 
   /** Bytes of payload; 0 for a short message. */
   get length(): number {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#length
   }
 
   /** Memory of the payload, which begins at `offset`: for handlers that allocate nothing. */
   get bytes(): Uint8Array {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#bytes
   }
 
   get offset(): number {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#offset
   }
 
   /** Why the message came back; only on handler 0. */
   get reason(): UndeliverableReason | undefined {
-    if (!Message.#isLive(this)) return undefined as never
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
     return this.#reason
   }
 
   /** The i-th word; words that were not sent read as 0. */
   word(i: number): number {
-    if (!this.#isRunning || !Number.isInteger(i) || i < 0 || i >= this.wordCount) return this.#wordBeyond(i)
+    if (!this.#isLive || !Number.isInteger(i) || i < 0 || i >= this.wordCount) return this.#wordBeyond(i)
     return this.words[i] as number
   }
 
@@ -190,7 +198,7 @@ export class Message {
     g?: number,
     h?: number,
   ): void {
-    if (!this.#isRunning || this.#slot === NO_REQUEST || this.#outcome !== UNANSWERED) this.#assertMayReply()
+    if (!this.#isLive || this.#slot === NO_REQUEST || this.#outcome !== UNANSWERED) this.#assertMayReply()
     // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
     replyWords.set(arguments.length - 1, a, b, c, d, e, f, g, h)
     this.#channel.sendReply(this.#slot, handler, replyWords, undefined)
@@ -239,7 +247,7 @@ export class Message {
 
   /** For the channel only: begins a message. `slot` is the request's, or -1. */
   begin(handler: number, slot: number, bytes: Uint8Array, offset: number, length: number): void {
-    this.#isRunning = true
+    this.#isLive = true
     this.#outcome = UNANSWERED
     this.#slot = slot
     this.#handler = handler
@@ -257,7 +265,7 @@ export class Message {
 
   /** For the channel only: the handler has returned, which ends the message. True if its slot can go back. */
   finish(): boolean {
-    this.#isRunning = false
+    this.#isLive = false
     this.#bytes = NO_BYTES
     return this.#slot !== NO_REQUEST && this.#outcome === UNANSWERED
   }
@@ -274,7 +282,7 @@ export class Message {
   }
 
   #assertLive(): void {
-    if (!this.#isRunning) throw new AmError('ERR_AM_TOKEN', 'a message is valid only while its handler runs')
+    if (!this.#isLive) throw new AmError('ERR_AM_TOKEN', 'a message is valid only while its handler runs')
   }
 
   #assertMayReply(): void {

@@ -5,8 +5,9 @@
  * Until a `Carrier` is given to a handle, its datagrams are only counted, and, without a rendezvous folder, only those of loopback addresses.
  */
 import { nowMs } from '../../nic/real-time.ts'
-import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
+import { reasonAgainstFolder, rendezvousFolder } from '../../nic/rendezvous/folder.ts'
 import { define } from '../host/define.ts'
+import { startPhase } from '../host/start-phase.ts'
 import type { FallbackCode } from '../reasons.ts'
 import {
   boundHandles,
@@ -60,7 +61,9 @@ export function mayBeOfContainer(): boolean {
   const atMs = nowMs()
   if (atMs - lookedAtMs < LOOK_MS) return false
   lookedAtMs = atMs
-  hasFolder = reasonAgainstFolder(false) === undefined
+  // To ask for the policy loads the rest; a program with a first phase has none.
+  const folder = startPhase.wasLight ? startPhase.folder : rendezvousFolder()
+  hasFolder = folder !== undefined && reasonAgainstFolder(false, folder) === undefined
   return hasFolder
 }
 

@@ -4,6 +4,7 @@ import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { hashedPorts } from '../bootstrap/hashed-port.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { isListened } from '../host/kernel-sockets.ts'
+import { startPhase } from '../host/start-phase.ts'
 import type { ConnectTarget } from './connect-target.ts'
 import { isForFolder, isPublished } from './light-folder.ts'
 
@@ -28,5 +29,8 @@ export function mayBeRelinked(destinations: Iterable<ConnectTarget>): boolean {
  * of `_listen2` are given.
  */
 export function isForLateFolder(listeners: readonly (readonly unknown[])[]): boolean {
-  return reasonAgainstFolder(true) === undefined && listeners.some(isForFolder)
+  const { folder } = startPhase
+  return (
+    folder !== undefined && reasonAgainstFolder(true, folder) === undefined && listeners.some(isForFolder)
+  )
 }

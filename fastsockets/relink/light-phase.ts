@@ -71,7 +71,7 @@ let connectCount = 0
 const PAID_TOGETHER = 8
 
 /** Most that a queue for the cores makes of the price. */
-const CONTENDED_MAX = 8
+const CONTENDED_MAX = 3
 
 let paidUs = 0
 let paidAtMs = 0
@@ -286,12 +286,11 @@ function count(us: number): void {
   if (paidUs >= priceUs) handlePaid()
 }
 
-/** A thread that has half of a core takes twice as long for what it buys, and gains half as much, since it cannot spin. */
+/** A thread that has half of a core takes twice as long for what it buys. */
 function contendedPriceUs(): number {
   const times = readCoreTimes()
   if (typeof times !== 'object') return START_PRICE_US
-  const factor = (1 + times.waitedMs / times.ranMs) ** 2
-  return START_PRICE_US * Math.min(factor, CONTENDED_MAX)
+  return START_PRICE_US * Math.min(1 + times.waitedMs / times.ranMs, CONTENDED_MAX)
 }
 
 function handlePaid(): void {

@@ -24,8 +24,7 @@ export function hasName(name: string, folder = rendezvousFolder()): boolean {
 }
 
 /** Why no name can be published or, if not `mayWrite`, found in the folder; undefined if it can be used. */
-export function reasonAgainstFolder(mayWrite: boolean): string | undefined {
-  const folder = rendezvousFolder()
+export function reasonAgainstFolder(mayWrite: boolean, folder = rendezvousFolder()): string | undefined {
   if (folder === undefined) return `${RENDEZVOUS_VARIABLE} or the policy names no absolute path`
   try {
     const stat = statSync(folder, { throwIfNoEntry: false })

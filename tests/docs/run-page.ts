@@ -164,7 +164,7 @@ server.listen(Number(process.env.PORT ?? 0), '127.0.0.1', () => {
     `const socket = require('net').connect(Number(require('fs').readFileSync('port', 'utf8')), '127.0.0.1')
 socket.write('hello')
 socket.once('data', () => console.log('connected'))
-let left = 20000
+let left = 1e6
 socket.on('data', () => left-- > 0 && socket.write('hello'))\n`,
   )
 }

@@ -62,15 +62,12 @@ t.test('a UDP socket leads to nothing of the runtime', async t => {
 t.test('messages lead to nothing of the runtime: one in its handler, a reply, one of a stream', async t => {
   const [client, server] = [await openEndpoint(), await openEndpoint()]
   await client.map(0, server.name)
-  let kept: object = {}
   server.setHandler(1, message => {
-    kept = message
     looksSmall(t, 'the message in its handler', message)
     looksSmall(t, 'a copy of it', Object.create(Object.getPrototypeOf(message)))
     message.reply(2, 3)
   })
   looksSmall(t, 'the reply', await client.call(0, 1, Buffer.from('payload'), [1, 2]))
-  looksSmall(t, 'the message after its handler', kept)
   const messages = server.messages(4)
   looksSmall(t, 'the stream', messages)
   const received = firstValueFrom(messages)

@@ -3,8 +3,6 @@
  * socket is reached.
  */
 import { spawnSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -47,8 +45,6 @@ const PORT = 8080
 const SHARED = 0o1777
 const STRANGER = 4242
 const PUBLICATIONS = 60
-/** Connections to each name. */
-const GARBAGE = 40
 /** The route to a server that is not fast is asked for again after so long. */
 const KNOWN_MS = 2100
 
@@ -159,35 +155,6 @@ t.test('a socket at the name of a listener that says anything', { skip }, async 
       t.ok(callers.count > 0, 'it was asked')
     })
   }
-})
-
-t.test('garbage to a listener, and to where it passes memory', { skip }, async t => {
-  const containers = makeContainers(t)
-  const { near, far, folder } = containers
-  const server = childIn(t, containers, far, neighbour)
-  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
-  const count = async (): Promise<number> =>
-    (await server.ask<{ count: number }>({ ask: 'descriptors' })).count
-  const before = await count()
-  const names = namesIn(containers)
-  t.equal(names.length, 2)
-  const talkers = names.flatMap(name =>
-    Array.from({ length: GARBAGE }, () => net.connect(join(folder, name))),
-  )
-  for (const [i, talker] of talkers.entries()) {
-    talker.on('error', () => {}).resume()
-    await once(talker, 'connect')
-    // Some say nothing; some say it in pieces, and stay.
-    if (i % 4 !== 0) talker.write(randomBytes(1 << (i % 17)))
-    if (i % 4 === 1) talker.end()
-    if (i % 4 === 2) talker.write(Buffer.alloc(1 << 16, 0xff))
-  }
-  const client = childIn(t, containers, near, neighbour)
-  const question: Question = { ask: 'call', host: far.address, port: PORT }
-  t.match(await client.ask<Called>(question), { transport: 'shm', echoed: 200_000 })
-  for (const talker of talkers) talker.destroy()
-  await client.kill()
-  await eventually('no descriptor is left', async () => (await count()) <= before)
 })
 
 t.test('a publisher is not kept from working by what strangers hold', { skip }, async t => {

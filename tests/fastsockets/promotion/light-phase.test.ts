@@ -11,13 +11,13 @@ import t, { type Test } from 'tap'
 import { START_PRICE_US, WRITE_US } from '../../../fastsockets/promotion/price.ts'
 import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
-import { program, relinked } from '../../support/relinked.ts'
+import { program, REGISTER, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 
-/** A thread that has half of a core: its price is the square of two. */
-const WAITING_TIMES = 4
+/** A thread that has a third of a core. */
+const WAITING_TIMES = 3
 
 t.test('connections start on TCP', async t => {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
@@ -60,9 +60,9 @@ t.test('connections start on TCP', async t => {
 t.test('a program that waits for its core stays on TCP for longer', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'fs-light-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  // As if it had waited for as long as it ran.
+  // As if it had waited for twice as long as it ran.
   const times = join(folder, 'schedstat')
-  writeFileSync(times, '1000000000 1000000000 1')
+  writeFileSync(times, '1000000000 2000000000 1')
   const shim = join(folder, 'shim.cjs')
   writeFileSync(
     shim,
@@ -183,6 +183,20 @@ t.test('a client that only reads becomes fast', async t => {
   })
   await eventually('more', () => (readStatusOf(client.pid)[0]?.sockets[0]?.bytesIn ?? 0) > moved.bytesIn)
   await client.kill()
+})
+
+t.test('a UDP socket is no reason to load anything, wherever it sends', async t => {
+  const { FASTSOCKETS_START: _, FASTSOCKETS_RENDEZVOUS: _1, ...env } = plainEnvironment()
+  const text = `const socket = require('node:dgram').createSocket('udp4')
+    socket.send('x', 9, '127.0.0.1', () => socket.send('x', 9, '192.0.2.1', () => {
+      socket.close()
+      console.log(Object.keys(require.cache).filter(file => file.includes('koffi')).length)
+    }))`
+  const { stdout } = spawnSync(process.execPath, ['--import', REGISTER.href, '-e', text], {
+    env,
+    encoding: 'utf8',
+  })
+  t.equal(stdout, '0\n')
 })
 
 t.test('what a program writes to standard output is no reason to load anything', async t => {
