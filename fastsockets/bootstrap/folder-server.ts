@@ -79,8 +79,8 @@ export class FolderServer {
 
   /**
    * Publishes anew what the folder has lost (it was emptied, deleted and made again, or full), and when addresses of the
-   * namespace have come or gone. Publishes late if the folder is mounted or made after the listener: no look is left out for
-   * that, since one without a folder costs only two system calls.
+   * namespace have come or gone. Publishes late if the folder is mounted or made after the listener: while there is
+   * no folder, each look costs two system calls, and none is left out.
    */
   #refresh(): void {
     const isUsable = reasonAgainstFolder(true) === undefined

@@ -70,7 +70,7 @@ let connectCount = 0
 /** So many connects are paid at once. */
 const PAID_TOGETHER = 8
 
-/** Most that a queue for the cores makes of the price. */
+/** By so much, at most, other threads that want the cores raise the price to load the rest. */
 const CONTENDED_MAX = 3
 
 let paidUs = 0
@@ -286,10 +286,11 @@ function count(us: number): void {
   if (paidUs >= priceUs) handlePaid()
 }
 
-/** A thread that has half of a core takes twice as long for what it buys. */
+/** The price to load the rest now: a thread that gets half of a core takes twice as long to load it. */
 function contendedPriceUs(): number {
   const times = readCoreTimes()
-  if (typeof times !== 'object') return START_PRICE_US
+  // A kernel that does not keep these times reports zeros.
+  if (typeof times !== 'object' || times.ranMs === 0) return START_PRICE_US
   return START_PRICE_US * Math.min(1 + times.waitedMs / times.ranMs, CONTENDED_MAX)
 }
 

@@ -31,7 +31,7 @@ t.test('the first look at a folder that is there, however long it was not', asyn
     }),
     openDoor: () => undefined,
     answer: () => {
-      throw new Error('nobody calls')
+      throw new Error('this test connects no client to the listener')
     },
   }
   const place = { address: 'file-1-1', port: 0, family: UNIX, ipv6Only: false, id: NO_ID } as const

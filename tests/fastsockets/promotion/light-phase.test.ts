@@ -60,7 +60,7 @@ t.test('connections start on TCP', async t => {
 t.test('a program that waits for its core stays on TCP for longer', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'fs-light-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  // As if it had waited for twice as long as it ran.
+  // The client reads that it has waited for twice as long as it ran.
   const times = join(folder, 'schedstat')
   writeFileSync(times, '1000000000 2000000000 1')
   const shim = join(folder, 'shim.cjs')
