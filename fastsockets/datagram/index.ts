@@ -2,6 +2,7 @@
 import type { Peers } from '../connect/peers.ts'
 import type { Acceptor } from '../stream/socket-channel.ts'
 import { SocketCarrier } from './carrier.ts'
+import { sendDirectly } from './direct-send.ts'
 import { acceptPair } from './pairs.ts'
 import { boundHandles, type UdpHandle, type UdpNotes, watching } from './udp-notes.ts'
 import { showSocket } from './udp-rows.ts'
@@ -16,6 +17,7 @@ export function carryDatagrams(peers: Peers): void {
   watching.onBound = carry
   watching.onLocal = () => {}
   for (const [handle, notes] of boundHandles) carry(handle, notes)
+  sendDirectly()
 }
 
 /** A peer asks to send datagrams to the socket on `port`. */

@@ -90,6 +90,7 @@ function patch(first: UdpHandle): void {
     ) {
       const notes = udpNotesOf(this)
       if (notes !== undefined) {
+        if (notes.slowSends > 0) notes.slowSends--
         if (notes.carrier === undefined) {
           if (address !== undefined && mayBeNear(address)) watching.onLocal()
         } else {

@@ -14,6 +14,7 @@
 import { ablation } from '../../nic/index.ts'
 import { BYTES_IN, BYTES_TAKEN } from '../status/status-layout.ts'
 import type { StreamCounts } from '../status/stream-counts.ts'
+import { isShared } from './lent-memory.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import { type SendingChannel, SendingHalf } from './sending-half.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
@@ -463,7 +464,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
   /** Delivers a queued piece, which has memory of its own. */
   deliverQueued(bytes: Buffer): void {
     if (this.sink?.isReading === true && this.waitingLength === 0) this.handOver(bytes, false)
-    else if (this.state === 'open') this.store(bytes, 0, bytes.length)
+    else if (this.state === 'open') this.keep(bytes)
   }
 
   /** `isLent`: the bytes stay in the receive buffer until they are consumed. */
@@ -539,6 +540,14 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.buffer ??= new ReceiveBuffer(this.channel.host, this.channel.unread)
     this.buffer.append(bytes, offset, length)
     this.counts.buffered(length)
+  }
+
+  /** Stores a queued piece. */
+  private keep(bytes: Buffer): void {
+    if (isShared(bytes)) return this.store(bytes, 0, bytes.length)
+    this.buffer ??= new ReceiveBuffer(this.channel.host, this.channel.unread)
+    this.buffer.appendOwn(bytes)
+    this.counts.buffered(bytes.length)
   }
 
   /** Reports consumed bytes if that is due; false if there is no room for it. */

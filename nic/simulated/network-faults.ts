@@ -24,15 +24,16 @@ export class FaultCounters {
   duplicated = 0
   corrupted = 0
   reordered = 0
-  /** Frames, and segments of TCP, that met a partition or a dead NIC; frames dropped for want of a receive descriptor. */
+  /** Frames, and segments of TCP, that met a partition, a dead NIC or a dead link; frames dropped for want of a receive descriptor. */
   partitioned = 0
   deadEnds = 0
   overruns = 0
   stalls = 0
   pauses = 0
-  /** Processes that ended in order, processes whose NIC died, and processes that were killed. */
+  /** Processes that ended in order, processes whose NIC died, links of machines that died, and processes that were killed. */
   ends = 0
   nicDeaths = 0
+  linkDeaths = 0
   kills = 0
 }
 

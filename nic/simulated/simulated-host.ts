@@ -18,6 +18,8 @@ export class Stage {
 
 /** The stages of one NIC, which the processes of a machine with several CPUs share. */
 export class NicStages {
+  /** The link between the machine and the switch is dead. */
+  isLinkDead = false
   readonly sendBus = new Stage()
   readonly sendNic = new Stage()
   readonly sendWire = new Stage()
@@ -60,6 +62,11 @@ export class SimulatedHost {
       clearTimeout: timer => (timer as VirtualTimer | undefined)?.cancel(),
       setImmediate: listener => this.post(hardware.turnUs, listener),
     }
+  }
+
+  /** Nothing reaches the process, and nothing that it sends arrives: its NIC or the link of its machine is dead. */
+  get isCutOff(): boolean {
+    return this.isNicDead || this.nic.isLinkDead
   }
 
   /** The process's time: it is ahead of the network while the process is busy. */

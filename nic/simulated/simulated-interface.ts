@@ -256,7 +256,7 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
 
   #reaches(memory: SimulatedMemory): boolean {
     const { host } = memory.registration
-    return memory.isThere && !this.host.isNicDead && !this.#network.isCut(this.host, host)
+    return memory.isThere && !this.host.isCutOff && !this.#network.isCut(this.host, host)
   }
 
   #complete(workId: number, isMoved: boolean, us: number): void {

@@ -78,6 +78,6 @@ export class SimulatedMemory implements RemoteMemory {
   /** False if the memory was deregistered, transferred or shrunk by its owner, or if its host is gone. */
   get isThere(): boolean {
     const { isRevoked, bytes, host } = this.registration
-    return !isRevoked && host.state !== 'dead' && !host.isNicDead && hasBytes(bytes, this.length)
+    return !isRevoked && host.state !== 'dead' && !host.isCutOff && hasBytes(bytes, this.length)
   }
 }

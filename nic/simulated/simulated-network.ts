@@ -124,7 +124,7 @@ export class SimulatedNetwork {
     }
   }
 
-  /** Ends all faults of the network but the death of NICs and processes. */
+  /** Ends all faults of the network but the death of NICs, links and processes. */
   healAll(): void {
     Object.assign(this.faults, NO_FAULTS)
     for (let a = 0; a < this.hosts.length; a++) for (let b = 0; b < a; b++) this.heal(a, b)
@@ -142,7 +142,7 @@ export class SimulatedNetwork {
     const { faults, counters, random } = this
     this.frameCount++
     this.#noteFrame(from, to, frame)
-    if (from.isNicDead || to.host.isNicDead) {
+    if (from.isCutOff || to.host.isCutOff) {
       counters.deadEnds++
       return
     }

@@ -67,7 +67,7 @@ export class SimulatedKernels {
         )
       const call = (): void => {
         const isLate = this.#network.timeline.nowUs >= untilUs
-        if (to === undefined || to.isNicDead || this.#network.isCut(from, to)) {
+        if (to === undefined || to.isCutOff || this.#network.isCut(from, to)) {
           if (isLate) return fail(`${address.host} does not answer`)
           return void this.#network.timeline.schedule(this.#network.timeline.nowUs + RETRY_US, call)
         }
@@ -112,7 +112,7 @@ export class SimulatedKernels {
       const there = this.#places.get(place)
       // The kernel of a process that has ended refuses what answers its call.
       if (isOver || from.state === 'dead') return
-      if (there !== undefined && (there.host.isNicDead || this.#network.isCut(from, there.host))) {
+      if (there !== undefined && (there.host.isCutOff || this.#network.isCut(from, there.host))) {
         if (timeline.nowUs >= untilUs) return settle('ETIMEDOUT')
         return void timeline.schedule(timeline.nowUs + RETRY_US, call)
       }
@@ -135,7 +135,7 @@ export class SimulatedKernels {
     return ends
   }
 
-  /** Connections of a host whose NIC has died end on the other side once it has been silent for so long. */
+  /** Connections of a host that is cut off end on the other side once it has been silent for so long. */
   expectSilence(host: SimulatedHost, silentMs: number): void {
     const timeUs = this.#network.timeline.nowUs + silentMs * 1000
     this.#network.timeline.schedule(timeUs, () => {
@@ -242,7 +242,7 @@ export class SimulatedSocket extends EventEmitter {
   #carry(arrive: () => void): void {
     const { timeline } = this.#network
     const go = (): void => {
-      if (this.#peer.isNicDead || this.host.isNicDead) return
+      if (this.#peer.isCutOff || this.host.isCutOff) return
       if (!this.#network.isCut(this.host, this.#peer)) return void this.#peer.post(0, arrive)
       this.#arrivesAtUs = timeline.nowUs + RETRY_US
       timeline.schedule(this.#arrivesAtUs, go)

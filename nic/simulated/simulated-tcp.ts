@@ -174,7 +174,7 @@ export class SimulatedTcp {
     const { timeline } = this.#network
     const go = (): void => {
       const { counters } = this.#network
-      if (this.host.isNicDead || this.other.host.isNicDead) {
+      if (this.host.isCutOff || this.other.host.isCutOff) {
         counters.deadEnds++
         return
       }

@@ -57,7 +57,7 @@ export class MixedWorld extends World {
 
   protected override addHost(): SimulatedHost {
     const { random, network } = this
-    const { hosts } = network
+    const hosts = network.hosts.filter(({ nic }) => !nic.isLinkDead)
     const isBeside = hosts.length > 0 && random.chance(BESIDE_RATE)
     return network.addHost(isBeside ? hosts[random.within(0, hosts.length - 1)] : undefined)
   }

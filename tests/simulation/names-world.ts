@@ -52,9 +52,9 @@ export class NamesWorld extends World<NamesClient | NamesDaemon> {
     else this.#daemonHost = undefined
   }
 
-  /** The machine of a daemon that lost its NIC is switched off, before another takes its place. */
+  /** The machine of a daemon that lost its NIC or its link is switched off, before another takes its place. */
   override handleEnd(process: NamesClient | NamesDaemon): void {
-    if (process instanceof NamesClient || !process.host.isNicDead) return
+    if (process instanceof NamesClient || !process.host.isCutOff) return
     process.host.kill()
     this.kernels.closeAll(process.host)
     if (this.random.chance(WIPE_RATE)) this.#disk.wipe()

@@ -41,10 +41,10 @@ export class PeersWorld extends World<PeersProcess> {
     process.isOver = true
   }
 
-  /** Within a host a NIC that dies is a process that is killed. */
+  /** Within a host a NIC or a link that dies is a process that is killed. */
   override handleEnd(process: PeersProcess): void {
     const { host } = process
-    if (host.isNicDead) {
+    if (host.isCutOff) {
       host.kill()
       this.kernels.closeAll(host)
     }

@@ -21,7 +21,7 @@ export const PROCESSES_MAX = 10
 export const QUEUE_SIZE = 128 * 1024
 /** Time within which everything must have come to rest once all faults are healed. */
 const REST_US_MAX = 120_000_000
-/** Silence after which a host with a dead NIC counts as dead: the default of endpoints. */
+/** Silence after which a host that is cut off counts as dead: the default of endpoints. */
 const PEER_TIMEOUT_MS = 30_000
 /** Actions of one process in one step, at most. */
 const BURST_MAX = 48
@@ -230,25 +230,46 @@ export abstract class World<P extends Player = Player> {
     if (!this.#without.has('faults')) Object.assign(this.network.faults, chosen)
   }
 
-  /** The process dies, ends in order, or loses its NIC; another takes its place. */
+  /** The process dies, ends in order, or is cut off by the death of its NIC or link; another takes its place. */
   #end(player: P): void {
     if (this.#count >= this.counts.most || this.players.length === 1) return
     const { counters } = this.network
-    this.players = this.players.filter(one => one !== player)
-    this.forget(player)
     const dice = this.random.within(0, 2)
     if (dice === 0 && player.host.state === 'running') {
       counters.ends++
-      this.watch(player.close())
+      this.#replace(player, () => this.watch(player.close()))
+    } else if (dice === 1 && this.step % 2 === 0 && this.#killLink(player.host)) {
+      return
     } else if (dice === 1) {
       counters.nicDeaths++
       player.host.isNicDead = true
-      this.kernels.expectSilence(player.host, PEER_TIMEOUT_MS)
+      this.#replace(player, () => this.kernels.expectSilence(player.host, PEER_TIMEOUT_MS))
     } else {
       counters.kills++
-      player.host.kill()
-      this.kernels.closeAll(player.host)
+      this.#replace(player, () => {
+        player.host.kill()
+        this.kernels.closeAll(player.host)
+      })
     }
+  }
+
+  /** Cuts off all processes of a machine; false if these are too many. */
+  #killLink({ nic }: SimulatedHost): boolean {
+    const gone = this.players.filter(({ host }) => host.nic === nic)
+    if (gone.length >= this.players.length || this.#count + gone.length > this.counts.most) return false
+    nic.isLinkDead = true
+    this.network.counters.linkDeaths++
+    // Those that are about to end, too.
+    for (const host of this.network.hosts)
+      if (host.nic === nic) this.kernels.expectSilence(host, PEER_TIMEOUT_MS)
+    for (const player of gone) this.#replace(player)
+    return true
+  }
+
+  #replace(player: P, end?: () => void): void {
+    this.players = this.players.filter(one => one !== player)
+    this.forget(player)
+    end?.()
     this.handleEnd(player)
     this.#open()
   }

@@ -24,10 +24,13 @@ import t, { type Test } from 'tap'
 import {
   encodeIntroduction,
   GREETING_MAGIC,
+  HELLO_MAGIC,
+  type Introduction,
   NO_ID,
   REFUSAL,
   VERSION,
 } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { FaultRandom } from '../../../nic/fault/fault-random.ts'
 import { LOCK_EX } from '../../../nic/posix/constants.ts'
 import { requireLibc } from '../../../nic/posix/libc.ts'
 import { slotName } from '../../../nic/rendezvous/names-layout.ts'
@@ -45,6 +48,7 @@ const PORT = 8080
 const SHARED = 0o1777
 const STRANGER = 4242
 const PUBLICATIONS = 60
+const GARBAGE_CALLERS = 40
 /** The route to a server that is not fast is asked for again after so long. */
 const KNOWN_MS = 2100
 
@@ -66,6 +70,22 @@ async function scene(t: Test): Promise<Scene> {
 
 function call({ client, far }: Scene): Promise<Called> {
   return client.ask<Called>({ ask: 'call', host: far.address, port: PORT } satisfies Question)
+}
+
+/** What a greeting and a HELLO say, of a process that is not there. */
+function introduction(port: number): Introduction {
+  return {
+    version: VERSION,
+    port,
+    isShared: false,
+    isRequired: false,
+    endpointId: Buffer.alloc(16, 1),
+    hostIdentity: Buffer.alloc(16, 2),
+    uid: 0,
+    pid: 0,
+    door: NO_ID,
+    listenerId: NO_ID,
+  }
 }
 
 const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, KNOWN_MS))
@@ -120,24 +140,13 @@ t.test('things at the name of a listener that are no socket of an allowed user',
 })
 
 t.test('a socket at the name of a listener that says anything', { skip }, async t => {
-  const greeting = {
-    version: VERSION,
-    port: PORT,
-    isShared: false,
-    isRequired: false,
-    endpointId: Buffer.alloc(16, 1),
-    hostIdentity: Buffer.alloc(16, 2),
-    uid: 0,
-    pid: 0,
-    door: NO_ID,
-    listenerId: NO_ID,
-  }
+  const greeting = introduction(PORT)
   const says: [what: string, greet: (caller: net.Socket) => void][] = [
     ['garbage', caller => caller.write(Buffer.alloc(1 << 16, 0xff))],
     ['goodbye', caller => caller.destroy()],
     [
       'a greeting for another port',
-      caller => caller.write(encodeIntroduction(GREETING_MAGIC, { ...greeting, port: 1 })),
+      caller => caller.write(encodeIntroduction(GREETING_MAGIC, introduction(1))),
     ],
     [
       'a greeting, and garbage for an answer',
@@ -155,6 +164,43 @@ t.test('a socket at the name of a listener that says anything', { skip }, async 
       t.ok(callers.count > 0, 'it was asked')
     })
   }
+})
+
+t.test('a publisher to whose sockets anything is said goes on, and holds nothing of it', { skip }, async t => {
+  const containers = makeContainers(t)
+  const { near, far, folder } = containers
+  const place = { host: far.address, port: PORT }
+  const server = childIn(t, containers, far, neighbour)
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  // One that is fast makes what all others share.
+  const first = childIn(t, containers, near, neighbour)
+  await first.ask({ ask: 'hold', ...place } satisfies Question)
+  const descriptors = async (): Promise<number> =>
+    (await server.ask<{ count: number }>({ ask: 'descriptors' } satisfies Question)).count
+  const before = await descriptors()
+  const seed = Number(process.env.SEED ?? Date.now() % 1e9)
+  t.comment(`SEED=${seed}`)
+  const random = new FaultRandom(seed)
+  const names = namesIn(containers)
+  t.equal(names.length, 2, 'the listener, and where it passes memory')
+  for (let i = 0; i < GARBAGE_CALLERS; i++) {
+    for (const name of names) {
+      const caller = net.connect(join(folder, name)).on('error', () => {})
+      const garbage = Buffer.from(Array.from({ length: random.within(0, 2000) }, () => random.within(0, 255)))
+      // Half of them begin as an honest client would.
+      if (random.chance(0.5)) encodeIntroduction(HELLO_MAGIC, introduction(PORT)).copy(garbage)
+      const gone = new Promise(resolve => caller.on('close', resolve))
+      caller.resume().end(garbage)
+      // The others talk while it does.
+      if (random.chance(0.5)) await gone
+    }
+  }
+  await eventually('as many descriptors as before', async () => (await descriptors()) <= before)
+  const client = childIn(t, containers, near, neighbour)
+  t.match(await client.ask<Called>({ ask: 'call', ...place } satisfies Question), {
+    transport: 'shm',
+    echoed: 200_000,
+  })
 })
 
 t.test('a publisher is not kept from working by what strangers hold', { skip }, async t => {

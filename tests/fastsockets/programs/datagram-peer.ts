@@ -52,6 +52,18 @@ function listen(bytes: Buffer, from: dgram.RemoteInfo): void {
   if (number === throwsAt) throw new Error('thrown')
 }
 
+/** In one of the forms of arguments that `send` has; to the peer of the connected socket if `port` is 0. */
+function sendInForm(form: number, bytes: Buffer, port: number, done: (error: Error | null) => void): void {
+  const to = address === '0.0.0.0' ? '127.0.0.1' : address
+  if (port === 0) {
+    if (form === 0) socket.send(bytes, done)
+    else if (form === 1) socket.send([bytes], done)
+    else socket.send(bytes, 0, bytes.length, done)
+  } else if (form === 0) socket.send(bytes, port, to, done)
+  else if (form === 1) socket.send([bytes], port, to, done)
+  else socket.send(bytes, 0, bytes.length, port, to, done)
+}
+
 /** Sends `count` numbered datagrams, some in each turn of the event loop. Settles with the number of callbacks in order. */
 async function send({ port = 0, count = 1, size = 64 }: Order): Promise<object> {
   const callbacks: number[] = []
@@ -65,8 +77,7 @@ async function send({ port = 0, count = 1, size = 64 }: Order): Promise<object> 
         if (error) errors.push((error as NodeJS.ErrnoException).code ?? '')
         callbacks.push(number)
       }
-      if (port === 0) socket.send(bytes, done)
-      else socket.send(bytes, port, address === '0.0.0.0' ? '127.0.0.1' : address, done)
+      sendInForm(number % 3, bytes, port, done)
     }
     await new Promise(resolve => setImmediate(resolve))
   }
