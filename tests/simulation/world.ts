@@ -107,6 +107,8 @@ export abstract class World<P extends Player = Player> {
   players: P[] = []
   readonly #steps: number
   readonly #without: ReadonlySet<FaultKind>
+  /** Links die in this system, and not NICs. */
+  readonly #losesLinks: boolean
   #count = 0
   /** A rejection of the background. */
   fault: unknown
@@ -118,6 +120,7 @@ export abstract class World<P extends Player = Player> {
     this.kernels = shared.kernels
     this.#steps = steps
     this.#without = new Set(without)
+    this.#losesLinks = seed % 2 === 0
   }
 
   /** Messages that have found their end, and of those the ones that came back. */
@@ -238,7 +241,7 @@ export abstract class World<P extends Player = Player> {
     if (dice === 0 && player.host.state === 'running') {
       counters.ends++
       this.#replace(player, () => this.watch(player.close()))
-    } else if (dice === 1 && this.step % 2 === 0 && this.#killLink(player.host)) {
+    } else if (dice === 1 && this.#losesLinks && this.#killLink(player.host)) {
       return
     } else if (dice === 1) {
       counters.nicDeaths++
