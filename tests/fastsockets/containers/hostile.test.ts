@@ -166,42 +166,48 @@ t.test('a socket at the name of a listener that says anything', { skip }, async 
   }
 })
 
-t.test('a publisher to whose sockets anything is said goes on, and holds nothing of it', { skip }, async t => {
-  const containers = makeContainers(t)
-  const { near, far, folder } = containers
-  const place = { host: far.address, port: PORT }
-  const server = childIn(t, containers, far, neighbour)
-  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
-  // One that is fast makes what all others share.
-  const first = childIn(t, containers, near, neighbour)
-  await first.ask({ ask: 'hold', ...place } satisfies Question)
-  const descriptors = async (): Promise<number> =>
-    (await server.ask<{ count: number }>({ ask: 'descriptors' } satisfies Question)).count
-  const before = await descriptors()
-  const seed = Number(process.env.SEED ?? Date.now() % 1e9)
-  t.comment(`SEED=${seed}`)
-  const random = new FaultRandom(seed)
-  const names = namesIn(containers)
-  t.equal(names.length, 2, 'the listener, and where it passes memory')
-  for (let i = 0; i < GARBAGE_CALLERS; i++) {
-    for (const name of names) {
-      const caller = net.connect(join(folder, name)).on('error', () => {})
-      const garbage = Buffer.from(Array.from({ length: random.within(0, 2000) }, () => random.within(0, 255)))
-      // Half of them begin as an honest client would.
-      if (random.chance(0.5)) encodeIntroduction(HELLO_MAGIC, introduction(PORT)).copy(garbage)
-      const gone = new Promise(resolve => caller.on('close', resolve))
-      caller.resume().end(garbage)
-      // The others talk while it does.
-      if (random.chance(0.5)) await gone
+t.test(
+  'a publisher to whose sockets anything is said goes on, and holds nothing of it',
+  { skip },
+  async t => {
+    const containers = makeContainers(t)
+    const { near, far, folder } = containers
+    const place = { host: far.address, port: PORT }
+    const server = childIn(t, containers, far, neighbour)
+    await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+    // One that is fast makes what all others share.
+    const first = childIn(t, containers, near, neighbour)
+    await first.ask({ ask: 'hold', ...place } satisfies Question)
+    const descriptors = async (): Promise<number> =>
+      (await server.ask<{ count: number }>({ ask: 'descriptors' } satisfies Question)).count
+    const before = await descriptors()
+    const seed = Number(process.env.SEED ?? Date.now() % 1e9)
+    t.comment(`SEED=${seed}`)
+    const random = new FaultRandom(seed)
+    const names = namesIn(containers)
+    t.equal(names.length, 2, 'the listener, and where it passes memory')
+    for (let i = 0; i < GARBAGE_CALLERS; i++) {
+      for (const name of names) {
+        const caller = net.connect(join(folder, name)).on('error', () => {})
+        const garbage = Buffer.from(
+          Array.from({ length: random.within(0, 2000) }, () => random.within(0, 255)),
+        )
+        // Half of them begin as an honest client would.
+        if (random.chance(0.5)) encodeIntroduction(HELLO_MAGIC, introduction(PORT)).copy(garbage)
+        const gone = new Promise(resolve => caller.on('close', resolve))
+        caller.resume().end(garbage)
+        // The others talk while it does.
+        if (random.chance(0.5)) await gone
+      }
     }
-  }
-  await eventually('as many descriptors as before', async () => (await descriptors()) <= before)
-  const client = childIn(t, containers, near, neighbour)
-  t.match(await client.ask<Called>({ ask: 'call', ...place } satisfies Question), {
-    transport: 'shm',
-    echoed: 200_000,
-  })
-})
+    await eventually('as many descriptors as before', async () => (await descriptors()) <= before)
+    const client = childIn(t, containers, near, neighbour)
+    t.match(await client.ask<Called>({ ask: 'call', ...place } satisfies Question), {
+      transport: 'shm',
+      echoed: 200_000,
+    })
+  },
+)
 
 t.test('a publisher is not kept from working by what strangers hold', { skip }, async t => {
   const containers = makeContainers(t, SHARED)
