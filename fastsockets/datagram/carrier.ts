@@ -126,14 +126,6 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     return NOT_CARRIED
   }
 
-  /** Hot. */
-  trySend(bytes: Uint8Array, port?: number, address?: string): boolean {
-    const destination = address === undefined ? this.#connected : this.#known(address, port as number)
-    const sender = destination?.sender
-    if (sender?.state !== 'fast' || bytes.length > this.#lengthMax || !mayUseNetwork()) return false
-    return sender.send(bytes)
-  }
-
   handleReceived(bytes: Buffer, sender: Sender): boolean {
     if (isMarker(bytes) && this.#handleMarker(bytes, sender)) return true
     if (this.#receiverCount > 0) this.#known(sender.address, sender.port)?.receiver?.handleKernelDatagram()

@@ -2,7 +2,6 @@
 import type { Peers } from '../connect/peers.ts'
 import type { Acceptor } from '../stream/socket-channel.ts'
 import { SocketCarrier } from './carrier.ts'
-import { sendDirectly } from './direct-send.ts'
 import { acceptPair } from './pairs.ts'
 import { boundHandles, type UdpHandle, type UdpNotes, watching } from './udp-notes.ts'
 import { showSocket } from './udp-rows.ts'
@@ -17,7 +16,6 @@ export function carryDatagrams(peers: Peers): void {
   watching.onBound = carry
   watching.onLocal = () => {}
   for (const [handle, notes] of boundHandles) carry(handle, notes)
-  sendDirectly()
 }
 
 /** A peer asks to send datagrams to the socket on `port`. */

@@ -90,7 +90,6 @@ function patch(first: UdpHandle): void {
     ) {
       const notes = udpNotesOf(this)
       if (notes !== undefined) {
-        if (notes.slowSends > 0) notes.slowSends--
         if (notes.carrier === undefined) {
           if (address !== undefined && mayBeNear(address)) watching.onLocal()
         } else {

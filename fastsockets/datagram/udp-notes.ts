@@ -49,8 +49,6 @@ export interface DatagramPair {
 export interface Carrier {
   /** Bytes sent to an address, or to the peer of a connected socket; negative if the kernel is to send them. */
   send(request: object, list: readonly Uint8Array[], port: number | boolean, address?: string): number
-  /** Sends to an address, or to the peer of a connected socket, if datagrams to that place go past the kernel. */
-  trySend(bytes: Uint8Array, port?: number, address?: string): boolean
   /** True if the program is not to see the datagram, which the kernel has delivered. */
   handleReceived(bytes: Buffer, sender: Sender): boolean
   /** The socket is connected to this place. */
@@ -76,11 +74,6 @@ export class UdpNotes {
   /** The program has chosen the size of the kernel's receive buffer. */
   hasReceiveLimit = false
   carrier: Carrier | undefined
-  /**
-   * Datagrams that Node's `send` has taken and not yet given to the handle. One whose address was not found counts for ever: then all
-   * others go that way, too.
-   */
-  slowSends = 0
   /** On the status page. */
   row: { close(): void } | undefined
 }
