@@ -1,9 +1,22 @@
 import { copyBytes } from '../../nic/index.ts'
+import { allocateFresh } from '../host/fresh-memory.ts'
 import { lengthOf } from '../host/written-chunks.ts'
 
 const NOTHING: readonly Uint8Array[] = []
 /** Sent chunks stay in the array until there are so many, and until they are half of it. */
 const CUT_OFF_MIN = 64
+/**
+ * Long copies are made in pieces of so many bytes. The memory of a piece that is sent serves the next one: memory that is new to
+ * the process costs more than the copy.
+ */
+const PIECE_SIZE = 64 * 1024
+const PIECED_MIN = PIECE_SIZE / 2
+/** Most pieces that are kept: 4 MiB, as much as one socket has under way. */
+const SPARES_MAX = 64
+
+const spares: Uint8Array[] = []
+/** The memory of all pieces: a program's chunk may be as long. */
+const pieces = new WeakSet<object>()
 
 /**
  * Written bytes that are not sent yet, in order. During `write` they are the program's chunks. Afterwards `keep` copies
@@ -26,20 +39,23 @@ export class PendingChunks {
     this.length = lengthOf(chunks)
   }
 
-  /** Appends another write: copies, except for chunks of at least `lentMin` bytes, which are lent. */
-  add(chunks: readonly Uint8Array[], lentMin: number): void {
+  /**
+   * Appends another write: copies, except for chunks of at least `lentMin` bytes, which are lent. `isWhole`: each copy is one chunk,
+   * which may be offered to the peer.
+   */
+  add(chunks: readonly Uint8Array[], lentMin: number, isWhole: boolean): void {
     const own = this.chunks as Uint8Array[]
-    for (const chunk of chunks) if (chunk.length > 0) own.push(this.keepOne(chunk, 0, lentMin))
+    for (const chunk of chunks) if (chunk.length > 0) this.keepOne(own, chunk, lentMin, isWhole)
     this.length += lengthOf(chunks)
   }
 
-  /** Copies the rest of `set`, except for chunks of at least `lentMin` bytes. */
-  keep(lentMin: number): void {
+  /** Copies the rest of `set`, as `add` does. */
+  keep(lentMin: number, isWhole: boolean): void {
     const kept: Uint8Array[] = []
     for (let i = this.index; i < this.chunks.length; i++) {
       const from = i === this.index ? this.offset : 0
       const chunk = this.chunks[i] as Uint8Array
-      if (chunk.length > from) kept.push(this.keepOne(chunk, from, lentMin))
+      if (chunk.length > from) this.keepOne(kept, chunk.subarray(from), lentMin, isWhole)
     }
     this.chunks = kept
     this.index = 0
@@ -48,7 +64,7 @@ export class PendingChunks {
 
   /** Drops all but the next `length` bytes, and copies lent ones: the program owns its memory again. */
   cut(length: number): void {
-    this.keep(Number.POSITIVE_INFINITY)
+    this.keep(Number.POSITIVE_INFINITY, true)
     this.isLent = false
     let left = length
     const kept: Uint8Array[] = []
@@ -106,19 +122,38 @@ export class PendingChunks {
     }
   }
 
-  private keepOne(chunk: Uint8Array, from: number, lentMin: number): Uint8Array {
-    if (chunk.length - from < lentMin) return Buffer.from(chunk.subarray(from))
-    this.isLent = true
-    return chunk.subarray(from)
+  private keepOne(kept: Uint8Array[], chunk: Uint8Array, lentMin: number, isWhole: boolean): void {
+    const { length } = chunk
+    if (length >= lentMin) {
+      this.isLent = true
+      kept.push(chunk)
+    } else if (isWhole || length < PIECED_MIN) kept.push(Buffer.from(chunk))
+    else for (let at = 0; at < length; at += PIECE_SIZE) kept.push(pieceOf(chunk, at))
   }
 
   private step(part: number): void {
     this.offset += part
-    if (this.offset < (this.chunks[this.index] as Uint8Array).length) return
+    const chunk = this.chunks[this.index] as Uint8Array
+    if (this.offset < chunk.length) return
+    if (spares.length < SPARES_MAX && pieces.has(chunk.buffer)) spares.push(new Uint8Array(chunk.buffer))
     this.index++
     this.offset = 0
     if (this.index < CUT_OFF_MIN || 2 * this.index < this.chunks.length) return
     this.chunks = this.chunks.slice(this.index)
     this.index = 0
   }
+}
+
+/** A copy of the bytes from `at` on, at most one piece. */
+function pieceOf(chunk: Uint8Array, at: number): Uint8Array {
+  const length = Math.min(PIECE_SIZE, chunk.length - at)
+  const memory = spares.pop() ?? newPiece()
+  copyBytes(chunk, at, memory, 0, length)
+  return memory.subarray(0, length)
+}
+
+function newPiece(): Uint8Array {
+  const memory = allocateFresh(PIECE_SIZE)
+  pieces.add(memory.buffer)
+  return memory
 }

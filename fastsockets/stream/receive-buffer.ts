@@ -1,7 +1,7 @@
 import { copyBytes } from '../../nic/index.ts'
 import type { StreamHost, UnreadCount } from './stream-host.ts'
 
-/** Memory of the first piece if little has arrived, and of a piece that is worth keeping as it is. */
+/** Memory of the first piece if little has arrived. Shorter bytes are copied even if they come in memory of their own. */
 const SIZE_MIN = 16 * 1024
 /** One read of libuv: memory of all other pieces. */
 const READ_MAX = 64 * 1024
@@ -53,14 +53,10 @@ export class ReceiveBuffer {
   /** The next bytes, about one read of libuv, in memory of their own. */
   read(): Buffer {
     const { pieces, start, length } = this
-    const first = pieces[0] as Buffer
     const used = this.firstLength()
-    const isAll = used === length
-    if (isAll || length > READ_MAX) {
-      if (start === 0 && used === first.length) return this.takeFirst()
-      return this.copyOf(used)
-    }
-    return this.copyOf(length)
+    if (used < length && length <= READ_MAX) return this.copyOf(length)
+    const isFull = start === 0 && used === (pieces[0] as Buffer).length
+    return isFull ? this.takeFirst() : this.copyOf(used)
   }
 
   /** Fills `target`; returns how many bytes were read. */
@@ -80,7 +76,7 @@ export class ReceiveBuffer {
     return (this.pieces[0] as Buffer).subarray(this.start, this.start + this.firstLength())
   }
 
-  /** Removes `count` bytes of the first piece, unless the buffer was cleared meanwhile. An empty buffer keeps the smallest memory at most. */
+  /** Removes `count` bytes of the first piece, unless the buffer was cleared meanwhile. Without bytes it keeps the smallest memory at most. */
   skip(count: number): void {
     if (this.length === 0) return
     const isWhole = count === this.firstLength()

@@ -211,19 +211,20 @@ export abstract class SendingHalf {
     if (chunks.length === 1 && this.sendWhole(chunks[0] as Uint8Array, flags)) return true
     this.writeCount++
     const { offerMin } = this.channel
+    const mayOffer = offerMin < Number.POSITIVE_INFINITY
     this.pending ??= new PendingChunks()
     const { pending } = this
     if (pending.length > 0) {
-      pending.add(chunks, lentMin)
+      pending.add(chunks, lentMin, mayOffer)
     } else {
       pending.set(chunks)
       this.reportedUpTo = this.sendSequence
       this.isFramed = isFramed
       this.flags = flags
       // The peer fetches an offer after this returns: from a copy, unless the program lends its memory.
-      if (pending.length >= offerMin) pending.keep(lentMin)
+      if (pending.length >= offerMin) pending.keep(lentMin, true)
       if (this.sendPending(pending)) return true
-      pending.keep(lentMin)
+      pending.keep(lentMin, mayOffer)
     }
     this.isWaiting = !this.fitsRoom()
     if (!this.isWaiting) this.reportedUpTo = (this.sendSequence + pending.length) | 0

@@ -78,6 +78,8 @@ t.test('any appends and reads: the same bytes in the same order', async t => {
       break
     }
   }
+  while (buffer.length > 0) expect(buffer.read(), 'the rest')
+  t.equal(model.length, 0)
 })
 
 t.test('what comes in full pieces is neither moved nor copied again, however much is unread', async t => {
