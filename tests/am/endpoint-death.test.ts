@@ -68,8 +68,8 @@ testOver(
     for (let i = 0; i < ROUNDS; i++) await t.test(`again, ${i}`, async t => void times.push(await round(t)))
     a.unmap(0)
     await until('no peer', () => a.stats().peers.length === 0)
-    // A connection over which an endpoint was asked may close a turn later.
-    await until('no descriptor is left', () => descriptorCount() === before)
+    // A connection over which an endpoint was asked may close a turn later: then, or when `before` was counted.
+    await until('no descriptor is left', () => descriptorCount() <= before)
     t.equal(memfdMappingCount(), 0, 'no mapping is left')
     times.sort((x, y) => x - y)
     const [median, worst] = [times[ROUNDS / 2] as number, times.at(-1) as number]
