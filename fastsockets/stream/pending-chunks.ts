@@ -6,16 +6,17 @@ const NOTHING: readonly Uint8Array[] = []
 /** Sent chunks stay in the array until there are so many, and until they are half of it. */
 const CUT_OFF_MIN = 64
 /**
- * Long copies are made in pieces of so many bytes. The memory of a piece that is sent serves the next one: memory that is new to
- * the process costs more than the copy.
+ * `PendingChunks` makes long copies in pieces of so many bytes, and copies into the memory of pieces that it has sent: to touch memory
+ * that is new to the process takes longer than the copy.
  */
 const PIECE_SIZE = 64 * 1024
+/** Shorter chunks are copied whole: so the pieces of a chunk occupy at most twice its length. */
 const PIECED_MIN = PIECE_SIZE / 2
 /** Most pieces that are kept: 4 MiB, as much as one socket has under way. */
 const SPARES_MAX = 64
 
 const spares: Uint8Array[] = []
-/** The memory of all pieces: a program's chunk may be as long. */
+/** The memory of all pieces. Their length does not tell them from a program's chunks. */
 const pieces = new WeakSet<object>()
 
 /**

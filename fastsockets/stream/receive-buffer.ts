@@ -12,8 +12,8 @@ const spares: Buffer[] = []
 
 /**
  * The receive buffer of one socket (Fast Sockets 1997, section 3.3). It has memory only for bytes that arrive while the program
- * does not read: pieces, of which all but the last are full. The program gets a full piece as it is, so that most bytes
- * are copied once, out of the ring.
+ * does not read: pieces, of which all but the last are full. The program gets a full piece as it is, so that the stream
+ * copies most bytes once, out of the ring.
  */
 export class ReceiveBuffer {
   length = 0

@@ -68,7 +68,7 @@ testOver(
     for (let i = 0; i < ROUNDS; i++) await t.test(`again, ${i}`, async t => void times.push(await round(t)))
     a.unmap(0)
     await until('no peer', () => a.stats().peers.length === 0)
-    // A connection over which an endpoint was asked may close a turn later: then, or when `before` was counted.
+    // A connection over which an endpoint was asked may close a turn later, also later than the count in `before`.
     await until('no descriptor is left', () => descriptorCount() <= before)
     t.equal(memfdMappingCount(), 0, 'no mapping is left')
     times.sort((x, y) => x - y)

@@ -107,7 +107,7 @@ export abstract class World<P extends Player = Player> {
   players: P[] = []
   readonly #steps: number
   readonly #without: ReadonlySet<FaultKind>
-  /** Links die in this system, and not NICs. */
+  /** In this system machines lose their links, and not their NICs. */
   readonly #losesLinks: boolean
   #count = 0
   /** A rejection of the background. */
@@ -256,7 +256,7 @@ export abstract class World<P extends Player = Player> {
     }
   }
 
-  /** Cuts off all processes of a machine; false if these are too many. */
+  /** Cuts off all processes of a machine; false, and nothing happens, if none would be left, or too many would have to take their places. */
   #killLink({ nic }: SimulatedHost): boolean {
     const gone = this.players.filter(({ host }) => host.nic === nic)
     if (gone.length >= this.players.length || this.#count + gone.length > this.counts.most) return false
