@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
+import { median } from 'simple-statistics'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { limitProgram, whyNoLimit } from './contestants/c-limit.ts'
@@ -154,8 +155,4 @@ function print(): void {
     const value = median(values) / scale
     row(name, `${value.toFixed(2)} ${unit}`, '', `at least ${least} ${unit}`, value >= least)
   }
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }

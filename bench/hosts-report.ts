@@ -1,5 +1,6 @@
 /** Prints what between-hosts.ts measures: beside the promises, or with the mechanisms of EMP (2002) switched off. */
 import Table from 'cli-table3'
+import { median } from 'simple-statistics'
 import { type Measured, type Network, openNetwork } from './between-hosts.ts'
 
 const GIGA = 1e9
@@ -111,8 +112,4 @@ async function inRounds(
 
 function newTable(head: string[]): Table.Table {
   return new Table({ head, style: { head: [], border: [], compact: true } })
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }

@@ -6,6 +6,8 @@ const RELINKED = 'net-relinked'
 const ONE_SIDE =
   'Only one side is relinked: the bytes use plain TCP, below our wrappers around some methods of Node.'
 const FRAMEWORK = "Most of the time is the program's own work, its parser and its framework."
+const FIRST_SECOND =
+  'The first second of new programs is measured, in which V8 has not compiled our code yet.'
 const SCARCE_CORES =
   'With more busy processes than cores none may poll for long: a message wakes its receiver by a system call, as over TCP.'
 
@@ -30,16 +32,18 @@ const OF_SUITES: Readonly<Record<string, string>> = {
 }
 
 const OF_APPS: Readonly<Record<string, string>> = {
-  ftp: 'A transfer waits for files, and the threads of the file system need the cores on which both sides poll.',
+  ftp: `A transfer waits for files, and the threads of the file system need the cores on which both sides poll. ${FIRST_SECOND}`,
   http: FRAMEWORK,
   http2:
     "Node's native code gives us each frame in a buffer of its own, which is copied once more; for TCP the kernel gathers them. In bulk " +
-    'each side also sleeps at the ends of windows.',
-  tls: "Node's native code gives us each record in a buffer of its own, which is copied once more. Most of the time is the cipher's.",
+    `each side also sleeps at the ends of windows. ${FIRST_SECOND}`,
+  tls:
+    "Node's native code gives us each record in a buffer of its own, which is copied once more. Most of the time is the cipher's. " +
+    FIRST_SECOND,
   express: FRAMEWORK,
   ws: FRAMEWORK,
   'socket.io': FRAMEWORK,
-  grpc: FRAMEWORK,
+  grpc: `${FRAMEWORK} ${FIRST_SECOND}`,
   matrix: 'It is over after a tenth of a second of new processes, in which our code is cold.',
 }
 

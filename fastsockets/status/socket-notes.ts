@@ -27,8 +27,9 @@ export class SocketNotes {
   isCandidate = false
   /** The row on the status page; only for a socket on TCP. */
   row: { close(): void } | undefined = undefined
-  /** Set until the row is opened: the socket, and in `remote` the target of the program's connect. */
+  /** Set until the row is opened: the socket, whether a server has accepted it, and in `remote` the target of the program's connect. */
   waiting: Socket | undefined = undefined
+  isAccepted = false
   remote: Place | undefined = undefined
   /** What TCP has cost it; only for a client that started on TCP. */
   started: object | undefined = undefined

@@ -82,11 +82,7 @@ export function showTcpClient(socket: Socket, wire: PlainWire, place: Place | un
     publishEvent(EVENTS.fallback, { socket, role: 'client', reason, remote: peer })
   }
   page.countFallback(reason.code)
-  hide(notes)
-  page.countOpened()
-  notes.waiting = socket
-  notes.remote = remote
-  if (waiting.push(notes) === 1) scope.runInAsyncScope(openRowsLater)
+  openLater(socket, notes, false, remote)
 }
 
 /** The same for a client that is connected already. */
@@ -96,17 +92,31 @@ export function showOlderClient(socket: Socket, wire: PlainWire): void {
   else showTcpClient(socket, { ...wire, transport: 'pipe' }, { address: path, port: 0 })
 }
 
+function openLater(socket: Socket, notes: SocketNotes, isAccepted: boolean, remote?: Place): void {
+  hide(notes)
+  statusPage().countOpened()
+  notes.waiting = socket
+  notes.isAccepted = isAccepted
+  notes.remote = remote
+  if (waiting.push(notes) === 1) scope.runInAsyncScope(openRowsLater)
+}
+
 function openRowsLater(): void {
   setTimeout(openRows, OPEN_AFTER_MS).unref()
 }
 
 function openRows(): void {
   for (const notes of waiting.splice(0)) {
-    const { waiting: socket, record, remote } = notes
+    const { waiting: socket, record, remote, isAccepted } = notes
     // A socket may be in the list twice.
     waitNoMore(notes)
     // If no connection can be fast, no hook has reported that the socket is destroyed.
-    if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
+    if (socket === undefined || socket.destroyed || !hasHandle(socket)) continue
+    if (isAccepted) {
+      openRow(socket, 'server', 'ACCEPTED')
+      continue
+    }
+    if (typeof record !== 'object') continue
     const { transport, reason } = record
     const local = transport === 'pipe' ? undefined : placeOf(endsOf(socket).local)
     const { code } = reasonOfStart(socket, record) ?? reason
@@ -160,16 +170,17 @@ export function showAccepted(socket: Socket): void {
     publishEvent(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
   }
   // The program's 'connection' listener may have sent the socket to another process.
-  if (hasHandle(socket)) openRow(socket, 'server', 'ACCEPTED', false)
+  if (hasHandle(socket)) openLater(socket, notesOf(socket), true)
 }
 
 /** A connection that has moved is back on TCP. */
 export function showTcpAgain(socket: Socket, role: 'client' | 'server', { reason }: PlainWire): void {
   hideTcp(socket)
-  if (hasHandle(socket)) openRow(socket, role, reason.code, true)
+  if (hasHandle(socket)) openRow(socket, role, reason.code)
 }
 
-function openRow(socket: Socket, role: 'client' | 'server', reason: FallbackCode, isCounted: boolean): void {
+/** Of a socket that is counted already. */
+function openRow(socket: Socket, role: 'client' | 'server', reason: FallbackCode): void {
   const { local, remote } = endsOf(socket)
   const path = role === 'client' ? targetPath(socket) : undefined
   const row = statusPage().open(
@@ -181,7 +192,7 @@ function openRow(socket: Socket, role: 'client' | 'server', reason: FallbackCode
       local: placeOf(local),
       remote: path === undefined ? placeOf(remote) : { address: nameInRules(path), port: 0 },
     },
-    isCounted,
+    true,
   )
   notesOf(socket).row = countedRow(row, socket)
 }
