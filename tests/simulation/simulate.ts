@@ -29,10 +29,23 @@ export type Kind = keyof typeof KINDS
 
 /**
  * Resolves after one system has run from its beginning to its end, within one callback of Node's: no other work comes in
- * between.
+ * between. What listeners throw while the queue of a dead peer is drained, the product throws in the next tick: it counts, too.
  */
 export function simulate(kind: Kind, options: SimulationOptions): Promise<Outcome> {
-  return new Promise(resolve => setImmediate(() => resolve(run(KINDS[kind], options))))
+  return new Promise(resolve => {
+    setImmediate(() => {
+      let late: Error | undefined
+      const note = (error: Error): void => {
+        late ??= error
+      }
+      process.on('uncaughtException', note)
+      const outcome = run(KINDS[kind], options)
+      setImmediate(() => {
+        process.off('uncaughtException', note)
+        resolve(late === undefined ? outcome : { ...outcome, failure: outcome.failure ?? late.message })
+      })
+    })
+  })
 }
 
 function run(makeWorld: MakeWorld, options: SimulationOptions): Outcome {

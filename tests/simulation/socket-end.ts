@@ -74,6 +74,7 @@ export class SimulatedSocketEnd implements StreamSink {
   readonly #process: SocketOwner
   readonly #number: number
   readonly #random: FaultRandom
+  #hasFailed = false
 
   constructor(connection: Connection, process: SocketOwner, number: number, random: FaultRandom) {
     this.connection = connection
@@ -168,21 +169,29 @@ export class SimulatedSocketEnd implements StreamSink {
   handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
     const { peer, connection } = this
     if (cause !== undefined) throw new Broken(`${this.name}: ${cause.message}`)
+    if (this.#isDestroyed()) return
     const isOver =
       this.ended !== undefined && !(this.ended === 'end' && (syscall === 'write' || connection.isLost))
     if (this.hasClosed || isOver) throw new Broken(`${code} of ${this.name} after ${this.ended}`)
     if (!connection.isLost && !(peer.hasClosed && peer.isHarsh))
       throw new Broken(`${code} of ${this.name}, whose peer has read all`)
     this.ended = code
+    this.#hasFailed = true
     this.isWaiting = false
     // As Node destroys a socket, in the next iteration of the event loop.
     this.#process.host.clock.setImmediate(() => this.close(false))
   }
 
   handleWritten(): void {
+    if (this.#isDestroyed()) return
     if (this.hasClosed || !this.isWaiting)
       throw new Broken(`${this.name} completes a write that does not wait`)
     this.isWaiting = false
+  }
+
+  /** The first error has destroyed the socket, as one of Node's, which bears what comes until it is closed. */
+  #isDestroyed(): boolean {
+    return this.#hasFailed && !this.hasClosed
   }
 
   handleSent(): void {}
