@@ -1,6 +1,6 @@
 /**
  * `npm run bench:containers`: what sockets gain over TCP between two containers on a bridge, beside what they gain within one
- * network namespace; and what a connect costs whose rendezvous folder has no such name. Medians of five rounds, or `--rounds`.
+ * network namespace; and what a relinked client pays for a connect if its rendezvous folder has no name of the server. Medians of five rounds, or `--rounds`.
  * Needs root and iproute2.
  */
 import { execFileSync } from 'node:child_process'
@@ -21,13 +21,12 @@ import { describeMachine, warnUnlessQuiet } from './machine.ts'
 import { LARGE, SMALL } from './sizes.ts'
 import { type Host, makeSwitchedHosts, noTwoHosts } from './two-hosts.ts'
 
-const MTU = 1500
 const TIMES = { warmUpMs: 2000, ms: 1500 }
 /** The namespaces of a container besides that of the network. */
 const CONTAINER = ['unshare', '--mount', '--ipc', '--uts']
 /** At least so much of what one namespace gains must be left between two containers. */
 const SHARE_MIN = 0.9
-/** At most so much longer may a connect take that looks a name up in vain. */
+/** Most time of a connect that looks a name up in vain, as a share of plain's. */
 const MISS_MAX = 1.03
 
 /** Of each: more is better. */
@@ -60,7 +59,7 @@ const ends: (() => unknown)[] = []
 try {
   const rounds: Round[] = []
   const scope = { teardown: (end: () => unknown) => void ends.push(end) }
-  const { near, far } = makeSwitchedHosts(scope, MTU)
+  const { near, far } = makeSwitchedHosts(scope)
   // Closed connections keep their ports for a minute, and connect(2) searches ever longer for a free one.
   for (const host of [near, far]) on(host, 'sysctl', '-q', '-w', 'net.ipv4.tcp_max_tw_buckets=200')
   const folder = mkdtempSync(join(tmpdir(), 'rendezvous-'))

@@ -29,7 +29,7 @@ export type Kind = keyof typeof KINDS
 
 /**
  * Resolves after one system has run from its beginning to its end, within one callback of Node's: no other work comes in
- * between. What listeners throw while the queue of a dead peer is drained, the product throws in the next tick: it counts, too.
+ * between. While the product drains the queue of a dead peer, it throws the errors of listeners in the next tick: they fail the run, too.
  */
 export function simulate(kind: Kind, options: SimulationOptions): Promise<Outcome> {
   return new Promise(resolve => {

@@ -189,7 +189,7 @@ export class SimulatedSocketEnd implements StreamSink {
     this.isWaiting = false
   }
 
-  /** The first error has destroyed the socket, as one of Node's, which bears what comes until it is closed. */
+  /** The program has destroyed the socket after its first error. Until the close, Node ignores later errors and written bytes. */
   #isDestroyed(): boolean {
     return this.#hasFailed && !this.hasClosed
   }

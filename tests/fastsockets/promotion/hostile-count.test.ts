@@ -6,9 +6,9 @@ import { program, relinked } from '../../support/relinked.ts'
 import type { Told } from '../programs/hostile-count.ts'
 
 const env = { ...plainEnvironment(), FASTSOCKETS_START: 'tcp', FASTSOCKETS_ABLATE: 'price=0,count-wait=500' }
-/** Long enough for the move: the lie is out by then. */
+/** The liar closes the connection after so long; it has moved, and the lie is sent, by then. */
 const PLAY_MS = 1500
-/** The same on a machine that is busy, where the honest side ends the connection as soon as it sees the lie. */
+/** The same for lies at which the honest side must reset the connection: it decides the end, also on a busy machine. */
 const NOTICED_MS = 20_000
 
 /** How the honest side's connection ends, before the liar closes it or by that. */
@@ -36,7 +36,8 @@ for (const liar of ['client', 'server'])
       const client = new Child(t, program('hostile-count'), args, relinked({ env }))
       const [honest, false_] = liar === 'client' ? [server, client] : [client, server]
       const told = honest.receive<Told>()
-      await Promise.race([told, sleep(ending.test('end') ? PLAY_MS : NOTICED_MS)])
+      const mayEnd = ending.test('end')
+      await Promise.race([told, sleep(mayEnd ? PLAY_MS : NOTICED_MS)])
       false_.send({})
       const { isRight, received, end } = await told
       t.match(end, ending, `${lie}: ${end} after ${received} bytes`)
