@@ -9,6 +9,15 @@ import { type Dial, SimulatedTcpHandle } from './tcp-handle.ts'
 /** Versions of Node differ in how much a socket buffers. */
 const HIGH_WATER_MARK = 16 * 1024
 
+/** All that the programs of a system have ever had. */
+const socketsOf = new WeakMap<SimulatedKernels, net.Socket[]>()
+
+/** The system is over. Node keeps a parser of HTTP, and what it refers to, until its socket has closed, and these never do. */
+export function closeParsers(kernels: SimulatedKernels): void {
+  for (const socket of socketsOf.get(kernels) ?? [])
+    (socket as { parser?: { close(): void } | null }).parser?.close()
+}
+
 export class ProgramSockets {
   readonly #kernels: SimulatedKernels
   readonly #host: SimulatedHost
@@ -77,7 +86,11 @@ export class ProgramSockets {
       readable: true,
       writable: true,
     }
-    return new net.Socket(options as net.SocketConstructorOpts)
+    const socket = new net.Socket(options as net.SocketConstructorOpts)
+    const all = socketsOf.get(this.#kernels)
+    if (all === undefined) socketsOf.set(this.#kernels, [socket])
+    else all.push(socket)
+    return socket
   }
 
   #toHandle(place: string, dialled: Dialled): Parameters<Parameters<Dial>[1]>[0] {

@@ -12,6 +12,7 @@ import { PROMOTION } from '../../fastsockets/host/unix-paths.ts'
 import { mayReturn, moveToTcp } from '../../fastsockets/promotion/demotion.ts'
 import { promotedOf } from '../../fastsockets/promotion/find-promoted.ts'
 import { PromotedHandle } from '../../fastsockets/promotion/promoted-handle.ts'
+import { hideTcp } from '../../fastsockets/status/tcp-rows.ts'
 import type { SocketChannel, SocketStream } from '../../fastsockets/stream/socket-channel.ts'
 import type { StreamAddresses } from '../../fastsockets/stream/stream-addresses.ts'
 import type { FaultRandom } from '../../nic/fault/fault-random.ts'
@@ -172,6 +173,11 @@ export class PromotionEnd {
       this.#checked(() => this.#handleClose()),
     )
     socket.pause()
+  }
+
+  /** The status page, which belongs to the real process, would keep the socket. */
+  dispose(): void {
+    if (this.#socket !== undefined) hideTcp(this.#socket)
   }
 
   act(dice: number): void {

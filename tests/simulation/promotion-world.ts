@@ -14,6 +14,13 @@ export class PromotionWorld extends ChannelWorld<PromotedConnection, PromotionPr
     return this.connections.reduce((sum, { returns }) => sum + returns, 0)
   }
 
+  override dispose(): void {
+    for (const { client, server } of this.connections) {
+      client.dispose()
+      server.dispose()
+    }
+  }
+
   protected make(host: SimulatedHost): PromotionProcess {
     return new PromotionProcess(this.network, this.kernels, host, this.random, this.connections)
   }

@@ -5,6 +5,7 @@ import { Broken } from './ledger.ts'
 import { MixedWorld } from './mixed-world.ts'
 import { NamesWorld } from './names-world.ts'
 import { PeersWorld } from './peers-world.ts'
+import { closeParsers } from './program-sockets.ts'
 import { PromotionWorld } from './promotion-world.ts'
 import { RawWorld } from './raw-world.ts'
 import { RpcWorld } from './rpc-world.ts'
@@ -58,6 +59,7 @@ function run(makeWorld: MakeWorld, options: SimulationOptions): Outcome {
     if (!(error instanceof Broken)) failure += `\n${(error as Error).stack}`
   } finally {
     world.dispose()
+    closeParsers(world.kernels)
   }
   const { network, finished, returned } = world
   const { counters, timeline } = network

@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { PLANTS } from './plants.ts'
 import { shrink } from './shrink.ts'
@@ -150,6 +152,17 @@ await t.test('a failure is made shorter, and fails still', async t => {
   } finally {
     remove?.()
   }
+})
+
+await t.test('what is thrown in the next tick of a seed fails it', async t => {
+  // A process of its own: tap takes what nobody catches.
+  const program = `
+    import { simulate } from '${new URL('simulate.js', import.meta.url)}'
+    const outcome = simulate('endpoints', { seed: 1, steps: 10 })
+    setImmediate(() => process.nextTick(() => { throw new Error('a late one') }))
+    console.log((await outcome).failure)`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program])
+  t.equal(stdout, 'a late one\n')
 })
 
 for (const [kind, seed, steps, fault, without] of FOUND) {

@@ -101,7 +101,7 @@ export abstract class World<P extends Player = Player> {
   /** A partition or pause ends by then: a longer silence would end channels of living processes. */
   protected readonly outageUsMax: number = (PEER_TIMEOUT_MS * 1000) / 3
   readonly network: SimulatedNetwork
-  protected readonly kernels: SimulatedKernels
+  readonly kernels: SimulatedKernels
   protected readonly random: FaultRandom
   protected readonly counts: ProcessCounts = { first: [2, 4], most: PROCESSES_MAX }
   players: P[] = []
