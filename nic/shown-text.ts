@@ -4,8 +4,8 @@
  * parts of the project show such text through this module.
  */
 
-/** Control (C0, DEL, C1), format (directions, zero width, tags), lone surrogate, line and paragraph separator. */
-const UNFIT = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+/** Control (C0, DEL, C1), format (directions, zero width, tags), lone surrogate, line and paragraph separator, and what else nobody sees. */
+const UNFIT = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** Each unfit character becomes `\uXXXX`, as in JSON. */
 export function shownText(text: string): string {

@@ -40,7 +40,7 @@ export function watchPeer(channel: SocketChannel): void {
  * ended.
  */
 function deliverNow(channel: SocketChannel): void {
-  channel.deliveries.deliverRest()
+  if (!channel.isOpen) channel.deliveries.deliverRest()
 }
 
 function brokenOff(): Error {

@@ -343,7 +343,7 @@ export class Peers implements BootstrapHost {
     const place = isNeighbour ? `${userOf(neighbourUid)} ${address}` : address
     const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : place)
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
-    if (known?.isOpen) {
+    if (known?.isUsable) {
       connection.destroy()
       if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
       if (!isNeighbour && known.peerUid !== undefined && !mayServe(known.peerUid, sought, kernel))

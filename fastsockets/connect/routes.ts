@@ -151,7 +151,7 @@ export class Routes {
 }
 
 function isStale(route: Route): boolean {
-  if (route.channel !== undefined) return !route.channel.isOpen
+  if (route.channel !== undefined) return !route.channel.isUsable
   if (route.group !== undefined) return route.group.isEmpty
   return route.expiresMs < performance.now()
 }

@@ -129,8 +129,8 @@ export class WorkerGroup {
   }
 
   #dropGone(): void {
-    if (this.#members.every(({ channel }) => channel.isOpen)) return
-    this.#members = this.#members.filter(({ channel }) => channel.isOpen)
+    if (this.#members.every(({ channel }) => channel.isUsable)) return
+    this.#members = this.#members.filter(({ channel }) => channel.isUsable)
     this.#lookAnew()
   }
 

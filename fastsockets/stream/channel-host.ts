@@ -10,6 +10,7 @@ import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { REPORTS_LATE_RESETS } from '../host/node-versions.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
+import { Departures } from './departures.ts'
 import type { Stream } from './stream.ts'
 import type { StreamHost } from './stream-host.ts'
 import { hideStream, type ShowingChannel, showStream } from './stream-rows.ts'
@@ -18,6 +19,7 @@ import { thresholdOf } from './zcopy/threshold.ts'
 export interface ChannelHost extends StreamHost {
   readonly clock: Clock
   readonly eventLoop: EventLoop
+  readonly departures: Departures
   /** Chunks of at least so many bytes are offered over this transport, where that is possible. */
   offerMinOf(transport: string): number
   /** Shows an open stream with the peer's `window`. */
@@ -31,6 +33,7 @@ export interface ChannelHost extends StreamHost {
 export const processHost: ChannelHost = {
   clock: realClock,
   eventLoop,
+  departures: new Departures(realClock),
   allocate: allocateFresh,
   lookCount,
   drainTicks,

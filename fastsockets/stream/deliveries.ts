@@ -184,7 +184,7 @@ export class Deliveries {
   scheduleRest(): void {
     if (this.isRestScheduled) return
     this.isRestScheduled = true
-    this.channel.host.clock.setImmediate(this.deliverRest)
+    this.channel.host.departures.goOnLater(this.deliverRest)
   }
 
   /** Called by the event loop only. */
@@ -206,7 +206,7 @@ export class Deliveries {
   private deliverWaiting(): void {
     const { channel, waiting } = this
     const { host } = channel
-    const endMs = channel.isOpen ? host.clock.now() + DELIVER_MS : Number.POSITIVE_INFINITY
+    const endMs = host.clock.now() + DELIVER_MS
     // Only streams that wait now: one that is scheduled meanwhile is delivered in the next turn.
     for (const stream of waiting.snapshot()) {
       // Queued pieces come first, and the rest a turn later. The same holds for fresh streams.
@@ -221,7 +221,7 @@ export class Deliveries {
         if (!isDone) this.schedule(stream)
       }
       host.drainTicks()
-      if (host.clock.now() >= endMs) return
+      if (channel.isOpen ? host.clock.now() >= endMs : !host.departures.hasTime()) return
     }
   }
 }

@@ -53,7 +53,7 @@ import {
   WR_COMPL,
 } from './stream-layout.ts'
 import { StreamQueue } from './stream-queue.ts'
-import type { StreamSink } from './stream-sink.ts'
+import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 import { StreamTable } from './stream-table.ts'
 import { UnreadShare } from './unread-budget.ts'
 import { type Connect, WaitingConnects } from './waiting-connects.ts'
@@ -137,6 +137,9 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   private peerMemory: PeerMemory | undefined
   private isResuming = false
   isOpen = true
+  /** The peer is gone, and its last messages are being handled. */
+  private isLeaving = false
+  private leaveCause: Error | undefined
   refCount = 0
   readonly isRaw: boolean
   readonly isLoopback: boolean
@@ -225,9 +228,14 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.channel.touch()
   }
 
+  /** For new sockets. */
+  get isUsable(): boolean {
+    return this.isOpen && !this.isLeaving
+  }
+
   /** Asks the peer for a connection to its listener (`Reached.address`); undefined at the limit of sockets. */
   connect(sink: StreamSink, port: number, address: string, family: Asked): SocketStream | undefined {
-    if (!this.isOpen || this.streams.isFull) return undefined
+    if (!this.isUsable || this.streams.isFull) return undefined
     const stream = this.newStream(this.streams.allocateId(), 'client')
     stream.sink = sink
     this.streams.put(stream)
@@ -271,8 +279,21 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   /** The peer is gone or, with a cause, broke the protocol. Frames in the ring are delivered first. */
   handlePeerGone(cause?: Error): void {
     if (!this.isOpen) return
-    drainRing(this.channel)
-    this.end(cause)
+    if (!this.isLeaving) {
+      this.isLeaving = true
+      this.leaveCause = cause
+      // A peer that has ended its lifeline may live, and go on sending.
+      this.channel.end.expectEnd?.()
+      this.onGone(this)
+    }
+    this.leave()
+  }
+
+  private readonly leave = (): void => {
+    if (!this.isOpen) return
+    const { departures } = this.host
+    if (drainRing(this.channel, departures)) this.end(this.leaveCause)
+    else departures.goOnLater(this.leave)
   }
 
   /** Handles up to `limit` messages, for raw sockets that poll, perhaps without ever running the event loop. */
@@ -407,7 +428,8 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
     const promised = this.promised.dequeue()
-    const stream = this.streams.isFull ? undefined : this.newStream(-from, 'server', promised.window)
+    const hasRoom = !this.streams.isFull && this.unread.mayGrant()
+    const stream = hasRoom ? this.newStream(-from, 'server', promised.window) : undefined
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
     try {
       accepted = stream ? this.accept(stream, port, address, family, promised.port) : REFUSAL.LIMIT
@@ -572,7 +594,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.isOpen = false
     if (cause !== undefined) this.channel.end.cutOff?.()
     this.promised.clear()
-    this.onGone(this)
+    if (!this.isLeaving) this.onGone(this)
     endpointOf(this.host.eventLoop).detach(this.channel)
     this.lifeline?.end(cause !== undefined)
     this.host.hideClosedListeners(this.channel.end)
@@ -581,7 +603,23 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.toSend.clear()
     this.deliveries.scheduleRest()
     const code = cause === undefined ? 'ECONNRESET' : codeOfEnd(cause)
-    for (const stream of this.streams.all()) stream.handleChannelGone(cause, code)
+    this.tellGone(this.streams.all(), 0, cause, code)
+  }
+
+  /** The program may close streams that have not been told yet. */
+  private tellGone(
+    streams: readonly Stream[],
+    from: number,
+    cause: Error | undefined,
+    code: StreamErrorCode,
+  ): void {
+    const { departures } = this.host
+    for (let at = from; at < streams.length; at++) {
+      const stream = streams[at] as Stream
+      if (stream.state !== 'closed') stream.handleChannelGone(cause, code)
+      if (!departures.hasTime())
+        return departures.goOnLater(() => this.tellGone(streams, at + 1, cause, code))
+    }
   }
 }
 

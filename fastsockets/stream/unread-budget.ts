@@ -3,7 +3,7 @@
  * kernel bounds the same by tcp_mem.
  *
  * Beyond the budget the windows of this process's sockets shrink, a write counts as written only once it is sent, and
- * new peers get TCP. All threads of the process count together; each knows the others' bytes to 64 KiB.
+ * new peers get TCP. Beyond twice the budget in windows alone, whatever is kept, new sockets get TCP. All threads of the process count together; each knows the others' bytes to 64 KiB.
  *
  * In each thread, each peer has a share of the budget. Beyond it the same happens to the sockets of that peer alone.
  */
@@ -31,6 +31,9 @@ function usableMemory(): number {
 }
 
 export const UNREAD_BUDGET = Math.max(UNREAD_BUDGET_MIN, Math.floor(usableMemory() / BUDGET_SHARE))
+
+/** The windows of all sockets together are at most so many times the budget: then peers get TCP for new sockets. */
+const GRANTED_MAX = 2
 
 /** A new socket gets at most the bytes that are not granted yet, divided by this. */
 const SHARES_LEFT = 16
@@ -69,6 +72,11 @@ export class UnreadShare {
   noteGranted(size: number): void {
     this.granted += size
     granted.add(size)
+  }
+
+  /** Whether a new socket may have a window. */
+  mayGrant(): boolean {
+    return granted.total < GRANTED_MAX * budget
   }
 
   /**

@@ -95,6 +95,10 @@ export const MSG_MORE = 0x8000
 export const MSG_NOSIGNAL = 0x4000
 export const MSG_CMSG_CLOEXEC = 0x40000000
 
+export const AT_EMPTY_PATH = 0x1000
+export const STATX_UID = 0x8
+export const STATX_INO = 0x100
+
 export const EPERM = 1
 export const EINTR = 4
 export const ENXIO = 6

@@ -86,6 +86,7 @@ export interface Libc {
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
   setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
   fstatfs(fd: number, into: Uint8Array): number
+  statx(folder: number, path: string, flags: number, mask: number, into: Uint8Array): number
   pread(fd: number, into: Uint8Array, length: number, offset: bigint): number
   madvise(address: bigint, length: number, advice: number): number
   poll(descriptors: Uint8Array, count: number, timeoutMs: number): number
@@ -151,6 +152,7 @@ const PROTOTYPES = {
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',
   setsockopt: 'int setsockopt(int fd, int level, int name, const void *value, unsigned int len)',
   fstatfs: 'int fstatfs(int fd, void *buf)',
+  statx: 'int statx(int dirfd, const char *path, int flags, unsigned int mask, void *buf)',
   pread: 'int64_t pread(int fd, void *buf, size_t n, int64_t off)',
   madvise: 'int madvise(void *addr, size_t n, int advice)',
   poll: 'int poll(void *fds, unsigned long nfds, int timeout)',

@@ -6,6 +6,7 @@ import { allocateFresh } from '../../fastsockets/host/fresh-memory.ts'
 import { drainTicks } from '../../fastsockets/host/node-internals.ts'
 import { PortShare, SyntheticPorts } from '../../fastsockets/host/synthetic-ports.ts'
 import type { ChannelHost } from '../../fastsockets/stream/channel-host.ts'
+import { Departures } from '../../fastsockets/stream/departures.ts'
 import { type Accepted, SocketChannel, type SocketStream } from '../../fastsockets/stream/socket-channel.ts'
 import { UnreadShare } from '../../fastsockets/stream/unread-budget.ts'
 import type { FaultRandom } from '../../nic/fault/fault-random.ts'
@@ -193,6 +194,7 @@ export function channelHostOf({ clock }: SimulatedHost, eventLoop: EventLoop, is
   return {
     clock,
     eventLoop,
+    departures: new Departures(clock),
     allocate: allocateFresh,
     lookCount: () => eventLoop.stats.turns,
     drainTicks: isRaw ? () => {} : drainTicks,

@@ -1,5 +1,7 @@
 /** Whose memory ZCopy may touch: that of the program which connected, and of no other that has its pid. */
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, copyFileSync, openSync, readFileSync, readSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { BROKEN, type Driver, drivers, OK, type VirtualInterface } from '../../../nic/index.ts'
 import { Child } from '../../support/child.ts'
@@ -72,6 +74,26 @@ t.test('a peer that becomes another program is not read any more, though its con
   t.equal(after.status, BROKEN)
   t.ok(after.bytes.equals(Buffer.alloc(4)), 'nothing of it came')
   t.equal(end.state, 'open')
+})
+
+t.test('nor if a process that shares its memory keeps that alive', async t => {
+  const { end, child, key, why } = await connectChild(t)
+  if (why !== undefined) return skipHere(t, `no access to other processes here: ${why}`)
+  if (isFixed()) key.writeBigUInt64LE(PROGRAM_AT, KEY_ADDRESS)
+  const folder = t.testdir()
+  const beside = { copy: join(folder, 'copy'), fifo: join(folder, 'fifo') }
+  copyFileSync(process.execPath, beside.copy)
+  execFileSync('mkfifo', [beside.fifo])
+  t.equal(read(end, key).status, OK)
+  child.send({ ask: 'exec', beside })
+  await eventually('another program', () =>
+    readFileSync(`/proc/${child.pid}/cmdline`, 'latin1').startsWith(beside.copy),
+  )
+  const after = read(end, key)
+  // This throws without a reader: it is the process that shares the memory, and ends now.
+  closeSync(openSync(beside.fifo, constants.O_WRONLY | constants.O_NONBLOCK))
+  t.equal(after.status, BROKEN)
+  t.ok(after.bytes.equals(Buffer.alloc(4)), 'nothing of it came')
 })
 
 t.test('only if both sides ask for it: then neither reads the other', async t => {
