@@ -36,6 +36,9 @@ const GREETING_TIMEOUT_MAX_MS = 60_000
 const PATIENCE_MS = 10
 /** The same from its greeting on: a cold server needs longer for the rest. Two such waits fit into the greeting's limit. */
 const FOLLOW_PATIENCE_MS = 30
+/** So long a client knocks at a door where too many wait: strangers may fill its backlog again and again. */
+const DOOR_PATIENCE_MS = 500
+const DOOR_INTERVAL_MS = 5
 /** Longer than the greeting's limit: a server that has sent a greeting is relinked, and may be busy, or load what it needs. */
 const ANSWER_TIMEOUT_MS = 1000
 
@@ -61,6 +64,9 @@ interface FolderPlace {
 
 /** A relinked server hangs up like this, too, while its device is away or too many clients call. */
 const HUNG_UP: FallbackReason = { ...fallbackReason('STRANGER', 'it hung up without a word'), mayPass: true }
+
+const CROWDED = fallbackReason('HANDSHAKE', 'too many callers wait at the door of the greeting')
+const NOBODY = fallbackReason('HANDSHAKE', 'no process listens at the door of the greeting')
 
 const NO_LISTENER_AT_PATH: FallbackReason = {
   code: 'NOT_RELINKED',
@@ -305,15 +311,30 @@ function afterIo(clock: Clock, action: () => void): void {
 }
 
 /**
- * Connects to the door that a greeting names. No time limit: connect(2) of a unix socket never waits, as libuv's sockets do
- * not block (unix(7), EAGAIN). Hangs up without sending a byte if the policy does not allow the user
- * that listens there; the reason then says why there is no connection.
+ * Connects to the door that a greeting names. connect(2) of a unix socket never waits, as libuv's sockets do not block: if
+ * too many callers wait there it fails (unix(7), EAGAIN), and is tried again for `DOOR_PATIENCE_MS`. Hangs up without sending a
+ * byte if the policy does not allow the user that listens there; the reason then says why there is no connection.
  */
-export function callDoor(
+export async function callDoor(
   door: Buffer,
   connect: ConnectFunction,
   race: Race,
   kernel = realKernel,
+): Promise<Socket | FallbackReason> {
+  const { clock } = kernel
+  const endMs = clock.now() + DOOR_PATIENCE_MS
+  for (;;) {
+    const outcome = await callDoorOnce(door, connect, race, kernel)
+    if (outcome !== CROWDED || race.isOver || clock.now() >= endMs) return outcome
+    await new Promise<void>(resolve => clock.setTimeout(resolve, DOOR_INTERVAL_MS))
+  }
+}
+
+function callDoorOnce(
+  door: Buffer,
+  connect: ConnectFunction,
+  race: Race,
+  kernel: Kernel,
 ): Promise<Socket | FallbackReason> {
   return new Promise(resolve => {
     const connection = new net.Socket()
@@ -325,9 +346,7 @@ export function callDoor(
       if (outcome !== connection) connection.destroy()
       resolve(outcome)
     }
-    connection.on('error', () =>
-      settle(fallbackReason('HANDSHAKE', 'no process listens at the door of the greeting')),
-    )
+    connection.on('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN' ? CROWDED : NOBODY))
     connection.on('connect', () => {
       hideConnect(connection)
       refuseDescriptors(connection)

@@ -9,7 +9,7 @@ import { program, relinked } from '../support/relinked.ts'
 
 const skip = noOtherUser(program('crowding'))
 
-for (const how of ['silent', 'hello'])
+for (const how of ['silent', 'hello', 'door'])
   t.test(`600 callers of another user, ${how}: a client of our own is fast`, { skip }, async t => {
     const port = await portWithFirstHashed()
     const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
