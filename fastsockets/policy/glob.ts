@@ -1,6 +1,4 @@
-/**
- * Characters of one pattern. `policy-schema.ts` refuses longer ones, so that one comparison stays a few milliseconds.
- */
+/** Characters of one pattern. `policy-schema.ts` refuses longer ones, so that a comparison with any unix path stays a few milliseconds. */
 export const PATTERN_LENGTH_MAX = 1024
 
 const SLASH = '/'

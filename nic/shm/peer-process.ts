@@ -63,7 +63,9 @@ export class PeerProcess {
   /** True while the process runs the program of the handshake. */
   get isThere(): boolean {
     return (
-      this.#libc.pread(this.#memory, byte, 1, NOWHERE) !== NOTHING_LEFT && this.#isOwned() && this.#runsSameFile()
+      this.#libc.pread(this.#memory, byte, 1, NOWHERE) !== NOTHING_LEFT &&
+      this.#isOwned() &&
+      this.#runsSameFile()
     )
   }
 
