@@ -60,6 +60,8 @@ import { type Connect, WaitingConnects } from './waiting-connects.ts'
 import { OneSided } from './zcopy/one-sided.ts'
 import type { PeerMemory } from './zcopy/zcopy.ts'
 
+/** Sockets that are told of their channel's end between two looks at the time. */
+const TOLD_AT_ONCE = 256
 /** Bytes that a busy machine copies in a millisecond. */
 const COPIED_PER_MS = 4 << 20
 /** Of a CONNECT; two IPv6 addresses and a port if it names a TCP connection. */
@@ -140,6 +142,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   /** The peer is gone, and its last messages are being handled. */
   private isLeaving = false
   private leaveCause: Error | undefined
+  private isLeaveDue = false
   refCount = 0
   readonly isRaw: boolean
   readonly isLoopback: boolean
@@ -289,11 +292,17 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.leave()
   }
 
-  private readonly leave = (): void => {
+  private leave(): void {
     if (!this.isOpen) return
     const { departures } = this.host
     if (drainRing(this.channel, departures)) this.end(this.leaveCause)
-    else departures.goOnLater(this.leave)
+    else if (!this.isLeaveDue) {
+      this.isLeaveDue = true
+      departures.goOnLater(() => {
+        this.isLeaveDue = false
+        this.leave()
+      })
+    }
   }
 
   /** Handles up to `limit` messages, for raw sockets that poll, perhaps without ever running the event loop. */
@@ -617,7 +626,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     for (let at = from; at < streams.length; at++) {
       const stream = streams[at] as Stream
       if (stream.state !== 'closed') stream.handleChannelGone(cause, code)
-      if (!departures.hasTime())
+      if ((at + 1) % TOLD_AT_ONCE === 0 && !departures.hasTime())
         return departures.goOnLater(() => this.tellGone(streams, at + 1, cause, code))
     }
   }
