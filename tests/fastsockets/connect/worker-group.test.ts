@@ -6,7 +6,7 @@ import type { SocketChannel } from '../../../fastsockets/stream/socket-channel.t
 const nobody = (): boolean => false
 
 function channel(): SocketChannel {
-  return { isOpen: true } as SocketChannel
+  return { isUsable: true } as SocketChannel
 }
 
 /** A group that knows these workers, and takes them for all. */
@@ -65,7 +65,7 @@ t.test('who refuses is passed over; who has gone, or listens no more, is looked 
   const group = groupOf([one, two])
   t.equal(group.next(channel => channel === one)?.channel, two)
   t.equal(group.isComplete, true)
-  Object.assign(one, { isOpen: false })
+  Object.assign(one, { isUsable: false })
   t.equal(group.isComplete, false)
   t.equal(group.next(nobody)?.channel, two)
   group.leave(two)

@@ -43,7 +43,7 @@ function transportOf(child: Child): Promise<DatagramTransport> {
 
 async function untilFast({ client }: Pair): Promise<void> {
   await eventually('the pair to be fast', async () => {
-    await client.ask({ echoes: 200 })
+    await client.ask({ echoes: 2000 })
     const { pairs } = await transportOf(client)
     return pairs.some(({ sends, receives }) => sends === 'shm' && receives === 'shm')
   })

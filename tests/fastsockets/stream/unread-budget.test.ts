@@ -50,6 +50,19 @@ for (const budget of [UNREAD_BUDGET_MIN, 2 ** 30, 8 * 2 ** 30])
     t.equal(peer.windowToGrant(), full, 'what was given back is there again')
   })
 
+t.test('windows of twice the budget leave none for a new socket', async t => {
+  setUnreadBudget(UNREAD_BUDGET_MIN)
+  t.teardown(() => setUnreadBudget())
+  const peer = new UnreadShare()
+  peer.noteGranted(2 * UNREAD_BUDGET_MIN - SHRUNK_WINDOW)
+  t.equal(peer.mayGrant(), true)
+  peer.noteGranted(SHRUNK_WINDOW)
+  t.equal(peer.mayGrant(), false)
+  t.equal(new UnreadShare().mayGrant(), false, 'of whatever peer')
+  peer.noteGranted(-2 * UNREAD_BUDGET_MIN)
+  t.equal(peer.mayGrant(), true)
+})
+
 t.test('a peer beyond its share is over the budget, and no other', async t => {
   setUnreadBudget(2 ** 30)
   t.teardown(() => setUnreadBudget())
