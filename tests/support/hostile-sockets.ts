@@ -3,6 +3,8 @@
  * and claims of what was consumed, between messages that are right. Its victim is a real channel with real streams.
  */
 import { KIND_REPLY, KIND_REQUEST, NO_SLOT } from '../../am/message-layout.ts'
+import { rawHost } from '../../fastsockets/stream/channel-host.ts'
+import { Departures } from '../../fastsockets/stream/departures.ts'
 import { SocketChannel, type SocketStream } from '../../fastsockets/stream/socket-channel.ts'
 import {
   ACCEPT,
@@ -17,10 +19,14 @@ import {
   WINDOW,
 } from '../../fastsockets/stream/stream-layout.ts'
 import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
+import { realClock } from '../../nic/clock.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
 import { drainMessages, sendMessage } from './messages.ts'
 import type { Random } from './random.ts'
 import { isOneWay } from './socket-messages.ts'
+
+/** Whatever a channel leaves is over in one iteration: the next victim has the whole budget for unread data again, in each replay. */
+const host = { ...rawHost, departures: new Departures({ ...realClock, now: () => 0 }) }
 
 const ABSURD = [0, -1, 1, 0x7fff_ffff, -0x8000_0000, WINDOW, WINDOW + 1, 1 << 30] as const
 
@@ -111,6 +117,9 @@ export class HostileSockets {
       },
       // As those of raw sockets are: polled by hand.
       true,
+      undefined,
+      undefined,
+      host,
     )
   }
 
