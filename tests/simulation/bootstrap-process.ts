@@ -163,9 +163,12 @@ export class BootstrapProcess implements Player {
       return 'the last searches have begun'
     }
     if (this.#finalCalls > 0) return `${this.#finalCalls} of the last searches go on`
-    return this.#held.size === 0
+    if (this.#held.size > 0)
+      return `process ${this.number} keeps ${this.#held.size} connections of clients that have left`
+    const { openCount } = this.#sockets
+    return openCount === 0
       ? undefined
-      : `process ${this.number} keeps ${this.#held.size} connections of clients that have left`
+      : `process ${this.number} keeps ${openCount} connections of its searches`
   }
 
   #listen(address: string, port: number): void {

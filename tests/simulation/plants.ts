@@ -124,8 +124,8 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     'kept-name': wrap(NameApi.prototype, 'deregister', async () => 0),
   },
   bootstrap: {
-    /** A search that has found its listener forgets the others that it has called. */
-    'keeps-losers': wrap(Race.prototype, 'win', () => true),
+    /** One of two searches takes what it has found for another's. */
+    'loses-its-find': wrapOnceIn(2, Race.prototype, 'win', () => false),
     /** A server does not read the HELLO of every other client. */
     'no-answer': wrapOnceIn(2, HelloCallers.prototype, 'serve', () => {}),
   },
