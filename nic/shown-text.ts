@@ -4,7 +4,7 @@
  * parts of the project show such text through this module.
  */
 
-/** Control (C0, DEL, C1), format (directions, zero width, tags), lone surrogate, line and paragraph separator, and what else nobody sees. */
+/** Control (C0, DEL, C1), format (directions, zero width, tags), lone surrogate, line and paragraph separator; characters that fonts draw as nothing. */
 const UNFIT = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** Each unfit character becomes `\uXXXX`, as in JSON. */

@@ -65,8 +65,8 @@ interface FolderPlace {
 /** A relinked server hangs up like this, too, while its device is away or too many clients call. */
 const HUNG_UP: FallbackReason = { ...fallbackReason('STRANGER', 'it hung up without a word'), mayPass: true }
 
-const CROWDED = fallbackReason('HANDSHAKE', 'too many callers wait at the door of the greeting')
-const NOBODY = fallbackReason('HANDSHAKE', 'no process listens at the door of the greeting')
+const CROWDED = fallbackReason('HANDSHAKE', 'too many callers wait at the door that the greeting names')
+const NO_DOOR = fallbackReason('HANDSHAKE', 'no process listens at the door that the greeting names')
 
 const NO_LISTENER_AT_PATH: FallbackReason = {
   code: 'NOT_RELINKED',
@@ -346,7 +346,7 @@ function callDoorOnce(
       if (outcome !== connection) connection.destroy()
       resolve(outcome)
     }
-    connection.on('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN' ? CROWDED : NOBODY))
+    connection.on('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN' ? CROWDED : NO_DOOR))
     connection.on('connect', () => {
       hideConnect(connection)
       refuseDescriptors(connection)

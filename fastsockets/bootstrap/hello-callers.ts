@@ -83,8 +83,8 @@ export class HelloCallers {
     let received = Buffer.alloc(0)
     const handleData = (bytes: Buffer): void => {
       received = Buffer.concat([received, bytes])
-      // Of a greeting that came in two parts the first may look like all that a server in its first phase sends: such a client says the
-      // magic at once, and its HELLO later.
+      // TCP may cut our greeting where that of a server in its first phase ends. The client then sends the magic to ask for the rest, and
+      // its HELLO, which begins with the magic, later.
       const more = received.subarray(HELLO_MAGIC.length)
       if (more.length > 0 && mayBe(HELLO_MAGIC, received) && mayBe(HELLO_MAGIC, more)) received = more
       if (received.length > INTRODUCTION_SIZE || !mayBe(HELLO_MAGIC, received)) return void caller.destroy()

@@ -21,7 +21,7 @@ import type { Asked } from '../host/unix-paths.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { type ChannelHost, processHost, rawHost } from './channel-host.ts'
 import { Deliveries } from './deliveries.ts'
-import { drainRing } from './drain-ring.ts'
+import { drainSome } from './drain-ring.ts'
 import { EarlyConnects } from './early-connects.ts'
 import type { Lifeline } from './lifeline.ts'
 import { AwaitedPorts, knowsItsPort, PromisedPorts } from './promised-ports.ts'
@@ -60,6 +60,8 @@ import { type Connect, WaitingConnects } from './waiting-connects.ts'
 import { OneSided } from './zcopy/one-sided.ts'
 import type { PeerMemory } from './zcopy/zcopy.ts'
 
+/** Most polls of a dead peer's queue, more than fill a ring: a peer that has ended its lifeline may live, and go on sending. */
+const DRAINS_MAX = 16384
 /** Sockets that are told of their channel's end between two looks at the time. */
 const TOLD_AT_ONCE = 256
 /** Bytes that a busy machine copies in a millisecond. */
@@ -143,6 +145,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   private isLeaving = false
   private leaveCause: Error | undefined
   private isLeaveDue = false
+  private drainsLeft = DRAINS_MAX
   refCount = 0
   readonly isRaw: boolean
   readonly isLoopback: boolean
@@ -285,7 +288,6 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (!this.isLeaving) {
       this.isLeaving = true
       this.leaveCause = cause
-      // A peer that has ended its lifeline may live, and go on sending.
       this.channel.end.expectEnd?.()
       this.onGone(this)
     }
@@ -295,14 +297,21 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   private leave(): void {
     if (!this.isOpen) return
     const { departures } = this.host
-    if (drainRing(this.channel, departures)) this.end(this.leaveCause)
-    else if (!this.isLeaveDue) {
-      this.isLeaveDue = true
-      departures.goOnLater(() => {
-        this.isLeaveDue = false
-        this.leave()
-      })
+    while (this.drainsLeft > 0) {
+      if (!departures.hasTime()) return this.leaveLater()
+      this.drainsLeft--
+      if (!drainSome(this.channel)) break
     }
+    this.end(this.leaveCause)
+  }
+
+  private leaveLater(): void {
+    if (this.isLeaveDue) return
+    this.isLeaveDue = true
+    this.host.departures.goOnLater(() => {
+      this.isLeaveDue = false
+      this.leave()
+    })
   }
 
   /** Handles up to `limit` messages, for raw sockets that poll, perhaps without ever running the event loop. */

@@ -3,7 +3,8 @@
  * kernel bounds the same by tcp_mem.
  *
  * Beyond the budget the windows of this process's sockets shrink, a write counts as written only once it is sent, and
- * new peers get TCP. Beyond twice the budget in windows alone, whatever is kept, new sockets get TCP. All threads of the process count together; each knows the others' bytes to 64 KiB.
+ * new peers get TCP. Once the windows of all sockets are twice the budget, new
+ * sockets get TCP. All threads of the process count together; each knows the others' bytes to 64 KiB.
  *
  * In each thread, each peer has a share of the budget. Beyond it the same happens to the sockets of that peer alone.
  */

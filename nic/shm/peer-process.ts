@@ -7,8 +7,8 @@
  * pidfd (SO_PEERPIDFD) proves that the opened memory was the peer's.
  *
  * A process that shares the memory (CLONE_VM) keeps it alive while the peer executes another program. So the handshake opens
- * `/proc/PID` too, which stays that process's: its owner, and the file that it runs, must be those of the handshake. What
- * is left is the same file, run by the same user.
+ * `/proc/PID` too, which stays that process's: its owner, and the file that it runs, must be those of the handshake. Beside
+ * such a process, a peer that executes the same file again as the same user is not noticed.
  *
  * Some microseconds remain between check and copy, in which the peer may exit and the kernel reuse its pid.
  */

@@ -124,7 +124,7 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
     'kept-name': wrap(NameApi.prototype, 'deregister', async () => 0),
   },
   bootstrap: {
-    /** One of two searches takes what it has found for another's. */
+    /** One of two searches that have found a listener is told that another candidate has won. */
     'loses-its-find': wrapOnceIn(2, Race.prototype, 'win', () => false),
     /** A server does not read the HELLO of every other client. */
     'no-answer': wrapOnceIn(2, HelloCallers.prototype, 'serve', () => {}),

@@ -162,7 +162,7 @@ await t.test('a failure is made shorter, and fails still', async t => {
 })
 
 await t.test('what is thrown in the next tick of a seed fails it', async t => {
-  // A process of its own: tap takes what nobody catches.
+  // In a process of its own: tap fails a test for each uncaught exception.
   const program = `
     import { simulate } from '${new URL('simulate.js', import.meta.url)}'
     const outcome = simulate('endpoints', { seed: 1, steps: 10 })

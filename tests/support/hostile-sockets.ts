@@ -25,7 +25,7 @@ import { drainMessages, sendMessage } from './messages.ts'
 import type { Random } from './random.ts'
 import { isOneWay } from './socket-messages.ts'
 
-/** Whatever a channel leaves is over in one iteration: the next victim has the whole budget for unread data again, in each replay. */
+/** Its time stands still: all sockets of one victim have ended before the next victim begins, so each replay finds the same budget. */
 const host = { ...rawHost, departures: new Departures({ ...realClock, now: () => 0 }) }
 
 const ABSURD = [0, -1, 1, 0x7fff_ffff, -0x8000_0000, WINDOW, WINDOW + 1, 1 << 30] as const
